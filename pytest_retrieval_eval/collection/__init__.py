@@ -1,0 +1,1 @@
+"""The test collection: queries, judgments, runs, data sets, and their files."""
