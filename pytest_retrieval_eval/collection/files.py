@@ -1,7 +1,7 @@
 """Bytes and lines of a file, whatever it is compressed with; and files that appear whole or not at all.
 
-Every reader of the package goes through here, so that each of them names the file and the line when something is
-wrong, and so that a file cut short can never pass for a short file.
+Every reader of the package goes through here, so that each of them names the file and the line when something
+is wrong, and so that a file cut short can never pass for a short file.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ def excerpt(value: object, limit: int = 80) -> str:
     return shown if len(shown) <= limit else shown[: limit - 3] + "..."
 
 
-# --- reading -----------------------------------------------------------------------------------------------------
+# --- reading --------------------------------------------------------------------------------------
 
 
 def open_bytes(path: PathLike) -> BinaryIO:
     """The decompressed bytes of a file, from the start; the ending says how it is compressed.
 
-    A missing file, a folder, a file without permission, a cut or damaged archive (also when that shows only while
-    reading) and an absent ``zstandard`` raise DataError.
+    A missing file, a folder, a file without permission, a cut or damaged archive (also when that shows only
+    while reading) and an absent ``zstandard`` raise DataError.
     """
     raw = _open_raw(path)
     kind = compression(path)
@@ -104,7 +104,8 @@ def read_bytes(path: PathLike) -> bytes:
 def lines(path: PathLike) -> Iterator[tuple[int, str]]:
     r"""The lines of a UTF-8 file as (1-based number, text without LF or CRLF); a byte order mark is removed.
 
-    Only LF ends a line: U+2028, form feeds and lone CR are text. Invalid UTF-8 raises DataError with file and line.
+    Only LF ends a line: U+2028, form feeds and lone CR are text. Invalid UTF-8 raises DataError with file and
+    line.
     """
     with open_bytes(path) as handle:
         read_line = _guard_plain(handle.readline, path)
@@ -159,7 +160,8 @@ def json_value(text: str, where: str, *, expected: str = "JSON", whole_file: boo
         place = f"{where}:{error.lineno}" if whole_file else where
         line = text.split("\n")[error.lineno - 1] if whole_file else text
         raise DataError(
-            f"{place}: malformed JSON ({error.msg} at column {error.colno}) in {excerpt(line)}; expected {expected}"
+            f"{place}: malformed JSON ({error.msg} at column {error.colno}) in {excerpt(line)}; "
+            f"expected {expected}"
         ) from None
     except _RepeatedKeyError as error:
         raise DataError(f"{where}: the key {error.key!r} stands twice in one JSON object") from None
@@ -185,8 +187,8 @@ def not_utf8(path: PathLike, number: int, raw: bytes, error: UnicodeDecodeError,
     guess = "; the file looks like UTF-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\x00" in raw else ""
     byte = error.object[error.start]
     return DataError(
-        f"{path}:{number}: byte 0x{byte:02x} at position {error.start - begin} is not UTF-8, in {excerpt(raw)}"
-        f"{guess}; save the file as UTF-8"
+        f"{path}:{number}: byte 0x{byte:02x} at position {error.start - begin} is not UTF-8, "
+        f"in {excerpt(raw)}{guess}; save the file as UTF-8"
     )
 
 
@@ -210,11 +212,11 @@ def digest(path: PathLike) -> str:
     return "sha256:" + digester.hexdigest()
 
 
-# --- values ------------------------------------------------------------------------------------------------------
+# --- values ---------------------------------------------------------------------------------------
 
 
 def json_id(value: object, where: str) -> str:
-    """An id as text: a string stays as it is, an integer becomes its decimal digits; all else raises DataError.
+    """An id as text: a string stays as it is, an integer becomes its decimal digits; else DataError.
 
     >>> json_id("01", "q.jsonl:1"), json_id(7, "q.jsonl:2")
     ('01', '7')
@@ -252,15 +254,16 @@ def json_number(value: object, where: str, what: str) -> float:
     raise DataError(f"{where}: the {what} is {excerpt(value)}; expected a number")
 
 
-# --- writing -----------------------------------------------------------------------------------------------------
+# --- writing --------------------------------------------------------------------------------------
 
 
 @contextmanager
 def write_atomically(path: PathLike) -> Iterator[BinaryIO]:
     """A binary writer whose file appears under ``path`` only when the block ends without an exception.
 
-    Folders are made, the ending says how to compress, gzip carries no time and no name (equal content gives equal
-    bytes). On an exception nothing is left and an older file stays as it was. A link is followed, not replaced.
+    Folders are made, the ending says how to compress, gzip carries no time and no name (equal content gives
+    equal bytes). On an exception nothing is left and an older file stays as it was. A link is followed, not
+    replaced.
     """
     target = Path(os.path.realpath(path))
     kind = compression(path)
@@ -268,7 +271,7 @@ def write_atomically(path: PathLike) -> Iterator[BinaryIO]:
         raise DataError(f"{path} is a folder; expected the name of a file to write")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        # The name is cut: a legal long name must not become an illegal one. Not mkstemp: it ignores the umask.
+        # The name is cut: a legal long name must not become an illegal one. mkstemp would ignore the umask.
         temporary = target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}.tmp")
         raw = open(temporary, "xb")  # noqa: SIM115  # closed below, before it is moved
     except OSError as error:
@@ -293,7 +296,7 @@ def write_atomically(path: PathLike) -> Iterator[BinaryIO]:
         raise
 
 
-# --- how it is done ----------------------------------------------------------------------------------------------
+# --- how it is done -------------------------------------------------------------------------------
 
 
 class _RepeatedKeyError(Exception):
@@ -356,7 +359,8 @@ def _zstandard(path: PathLike) -> Any:
         import zstandard
     except ImportError:
         raise DataError(
-            f"{path}: zstd files need the package zstandard; install it with: pip install 'pytest-retrieval-eval[zstd]'"
+            f"{path}: zstd files need the package zstandard; "
+            "install it with: pip install 'pytest-retrieval-eval[zstd]'"
         ) from None
     return zstandard
 
@@ -380,7 +384,9 @@ def _compressor(kind: str | None, raw: io.BufferedWriter, path: PathLike) -> Bin
         return cast(BinaryIO, bz2.BZ2File(raw, "wb"))
     if kind == "xz":
         return cast(BinaryIO, lzma.LZMAFile(raw, "wb"))
-    return cast(BinaryIO, _zstandard(path).ZstdCompressor().stream_writer(raw, closefd=False))
+    return cast(
+        BinaryIO, _zstandard(path).ZstdCompressor(write_checksum=True).stream_writer(raw, closefd=False)
+    )
 
 
 class _Guarded(io.RawIOBase):
