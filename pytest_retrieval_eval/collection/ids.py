@@ -1,0 +1,116 @@
+"""A column of ids, kept as UTF-8 bytes: millions of them without a Python object each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import overload
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_retrieval_eval.collection.keys import PADDING, Bytes, Ints, Keys, field_keys
+from pytest_retrieval_eval.errors import DataError
+
+
+class Ids:
+    """An immutable column of n ids.
+
+    ``data`` holds the UTF-8 bytes (uint8; at least 8 zero bytes behind the last id, so that 8-byte reads are
+    safe), ``starts`` and ``lengths`` (int64, n each) say where each id lies. Taking rows shares ``data``.
+
+    >>> ids = Ids.of(["d1", "Café", ""])
+    >>> ids[1], len(ids), list(ids[1:])
+    ('Café', 3, ['Café', ''])
+    """
+
+    __slots__ = ("_keys", "data", "lengths", "starts")
+
+    def __init__(self, data: Bytes, starts: Ints, lengths: Ints) -> None:
+        for column in (data, starts, lengths):
+            column.flags.writeable = False
+        self.data = data
+        self.starts = starts
+        self.lengths = lengths
+        self._keys: Keys | None = None
+
+    @classmethod
+    def of(cls, ids: Iterable[str]) -> Ids:
+        """The column of some strings; DataError for a string that has no UTF-8 form (a lone surrogate)."""
+        texts = ids if isinstance(ids, list | tuple) else list(ids)
+        try:
+            joined = "".join(texts)
+            encoded = joined.encode()
+            if len(encoded) == len(joined):  # ASCII: the lengths of the strings are the lengths of the bytes
+                sizes: Iterable[int] = map(len, texts)
+            else:
+                sizes = [len(text.encode()) for text in texts]
+        except UnicodeEncodeError as error:
+            raise DataError(
+                f"the id {_culprit(texts)!r} holds half of a surrogate pair, which UTF-8 cannot write; "
+                "ids must be valid Unicode"
+            ) from error
+        lengths = np.fromiter(sizes, np.int64, len(texts))
+        data = np.frombuffer(encoded + bytes(PADDING), np.uint8)
+        return cls(data, np.cumsum(lengths) - lengths, lengths)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.strings())
+
+    @overload
+    def __getitem__(self, rows: int | np.integer) -> str: ...
+    @overload
+    def __getitem__(self, rows: slice | npt.NDArray[np.generic]) -> Ids: ...
+
+    def __getitem__(self, rows: int | np.integer | slice | npt.NDArray[np.generic]) -> str | Ids:
+        if isinstance(rows, int | np.integer):
+            return self.bytes_at(int(rows)).decode()
+        return Ids(self.data, self.starts[rows], self.lengths[rows])
+
+    def bytes_at(self, row: int) -> bytes:
+        """The UTF-8 bytes of one id."""
+        start = int(self.starts[row])
+        return self.data[start : start + int(self.lengths[row])].tobytes()
+
+    def strings(self, rows: npt.NDArray[np.generic] | slice | Sequence[int] | None = None) -> list[str]:
+        """The ids as strings: all of them, or those of some rows.
+
+        >>> Ids.of(["a", "b", "c"]).strings([2, 0])
+        ['c', 'a']
+        """
+        starts, lengths = self.starts, self.lengths
+        if rows is not None:
+            chosen = rows if isinstance(rows, slice) else np.asarray(rows)
+            starts, lengths = starts[chosen], lengths[chosen]
+        if not len(starts):
+            return []
+        # decode only what the rows span: a few rows of a large column must not cost the whole of it
+        low, high = int(starts.min()), int((starts + lengths).max())
+        window = self.data[low:high]
+        begins, ends = (starts - low).tolist(), (starts + lengths - low).tolist()
+        if high - low > 16 * int(lengths.sum()) + 1024:
+            return [window[a:z].tobytes().decode() for a, z in zip(begins, ends, strict=True)]
+        raw = window.tobytes()
+        if raw.isascii():
+            text = raw.decode("ascii")
+            return [text[a:z] for a, z in zip(begins, ends, strict=True)]
+        return [raw[a:z].decode() for a, z in zip(begins, ends, strict=True)]
+
+    def keys(self) -> Keys:
+        """The 64-bit key of each id (uint64, n), made once."""
+        if self._keys is None:
+            keys = field_keys(self.data, self.starts, self.lengths)
+            keys.flags.writeable = False
+            self._keys = keys
+        return self._keys
+
+
+def _culprit(texts: Sequence[str]) -> str:
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return text
+    return ""

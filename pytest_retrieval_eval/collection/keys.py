@@ -1,0 +1,132 @@
+"""64-bit keys of byte fields, and the table that finds judged (query, document) pairs by them.
+
+A key only ever proposes a match: equal fields have equal keys, and whoever finds equal keys compares the
+bytes. So no input, however contrived, is answered wrongly; collisions cost time, never truth.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
+Keys = npt.NDArray[np.uint64]
+Bools = npt.NDArray[np.bool_]
+
+PADDING = 8
+"""Zero bytes that stand behind the last field of a buffer, so that every 8-byte read stays inside it."""
+
+_KEEP = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)  # the first n bytes of a little-endian word
+_STEP = 0x9E3779B97F4A7C15  # odd; its powers spread the words of a long field
+_MIX = np.uint64(0xC2B2AE3D27D4EB4F)
+
+
+def words(data: Bytes) -> Keys:
+    """Every 8 bytes of ``data`` as a little-endian word: ``words(data)[i]`` reads the bytes i … i + 7."""
+    view: Keys = np.ndarray((max(len(data) - 7, 0),), "<u8", data.data, 0, (1,))
+    return view
+
+
+def field_keys(data: Bytes, starts: Ints, lengths: Ints) -> Keys:
+    """One key a field; exact (injective) for fields of up to 8 bytes without NUL bytes of equal length.
+
+    ``data`` has at least ``PADDING`` bytes behind the last field.
+    """
+    if not len(starts):
+        return np.zeros(0, np.uint64)
+    longest = int(lengths.max())
+    text = words(data)
+    keys: Keys = text[starts]
+    keys &= _KEEP.take(lengths, mode="clip")
+    for offset in range(8, longest, 8):
+        # Σ word · STEP^i: a field that has ended adds nothing, so no key depends on its neighbours' lengths
+        factor = np.uint64(pow(_STEP, offset // 8, 1 << 64))
+        rows = np.flatnonzero(lengths > offset)
+        part = text[starts[rows] + offset]
+        part &= _KEEP.take(lengths[rows] - offset, mode="clip")
+        keys[rows] += part * factor
+    return keys
+
+
+def same_bytes(
+    data: Bytes, starts: Ints, lengths: Ints, other: Bytes, other_starts: Ints, other_lengths: Ints
+) -> Bools:
+    """Whether field i of one buffer is, byte for byte, field i of the other."""
+    same: Bools = lengths == other_lengths
+    if not len(starts):
+        return same
+    text, other_text = words(data), words(other)
+    longest = int(lengths.max())
+    for offset in range(0, longest, 8):
+        rows = np.flatnonzero(same & (lengths > offset))
+        differs = text[starts[rows] + offset] ^ other_text[other_starts[rows] + offset]
+        differs &= _KEEP.take(lengths[rows] - offset, mode="clip")
+        same[rows] = differs == 0
+    return same
+
+
+def descending(data: Bytes, starts: Ints, lengths: Ints) -> list[npt.NDArray[np.generic]]:
+    """Sort keys (the last is the first, as in ``np.lexsort``) that order fields by their bytes, descending."""
+    longest = int(lengths.max()) if len(lengths) else 0
+    text = words(data)
+    order: list[npt.NDArray[np.generic]] = [-lengths]  # after equal words only trailing NUL bytes can differ
+    for offset in reversed(range(0, longest, 8)):
+        part = text[starts + np.minimum(offset, lengths)]
+        part &= _KEEP.take(np.maximum(lengths - offset, 0), mode="clip")
+        order.append(~part.astype("<u8", copy=False).view(">u8").astype(np.uint64))
+    return order
+
+
+def scramble(keys: Keys) -> Keys:
+    """A bijection of 64-bit keys that carries every bit into the high ones."""
+    mixed: Keys = keys ^ (keys >> np.uint64(32))
+    mixed *= _MIX
+    mixed ^= mixed >> np.uint64(29)
+    return mixed
+
+
+def pair_keys(query_keys: Keys, doc_keys: Keys) -> Keys:
+    """Keys of (query, document) pairs; ``query_keys`` are scrambled ones."""
+    mixed: Keys = query_keys ^ doc_keys
+    mixed ^= mixed >> np.uint64(32)
+    mixed *= _MIX
+    mixed ^= mixed >> np.uint64(29)
+    return mixed
+
+
+class PairTable:
+    """Judged pairs by key: proposes the table rows that each of many probed pairs may be."""
+
+    __slots__ = ("_filter", "_keys", "_longest_run", "_rows", "_shift")
+
+    def __init__(self, pairs: Keys) -> None:
+        self._rows = np.argsort(pairs, kind="stable")
+        self._keys = pairs[self._rows]
+        # A bitmap over the high bits turns away almost every unjudged pair for one byte read each.
+        bits = max(12, min(22, (len(pairs) * 32).bit_length()))
+        self._shift = np.uint64(64 - bits)
+        self._filter = np.zeros(1 << bits, np.bool_)
+        self._filter[self._keys >> self._shift] = True
+        edges = np.flatnonzero(np.diff(self._keys)) + 1
+        runs = np.diff(np.concatenate(([0], edges, [len(pairs)])))
+        self._longest_run = int(runs.max())
+
+    def probe(self, pairs: Keys) -> tuple[Ints, Ints]:
+        """Positions in ``pairs`` whose key is in the table, with the table row of each.
+
+        A position comes more than once where judged pairs share a key.
+        """
+        maybe = np.flatnonzero(self._filter.take((pairs >> self._shift).view(np.int64)))
+        if not len(maybe) or not len(self._keys):
+            return maybe[:0], maybe[:0]
+        wanted = pairs[maybe]
+        first = np.searchsorted(self._keys, wanted)
+        positions, rows = [], []
+        for step in range(self._longest_run):  # once, unless two judged pairs share their 64 bits
+            slot = np.minimum(first + step, len(self._keys) - 1)
+            hit = self._keys[slot] == wanted
+            hit &= first + step < len(self._keys)
+            positions.append(maybe[hit])
+            rows.append(self._rows[slot[hit]])
+        return np.concatenate(positions), np.concatenate(rows)
