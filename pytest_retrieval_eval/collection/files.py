@@ -65,7 +65,10 @@ def excerpt(value: object, limit: int = 80) -> str:
     """
     if isinstance(value, (str, bytes)):
         value = value[: limit + 1]
-    shown = repr(value)
+    try:
+        shown = repr(value)
+    except Exception:  # someone else's object: the message must not fail on it
+        shown = f"<{type(value).__name__}>"
     return shown if len(shown) <= limit else shown[: limit - 3] + "..."
 
 

@@ -1,0 +1,222 @@
+"""What a retriever returns for one query, in whatever form, as a list of ``Hit``.
+
+Objects of LangChain, LlamaIndex, Haystack and of vector stores are read by their shape: nothing of theirs is
+imported. What has no order, no id or no number is an error that names query and rank, never a guess.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from typing import Any
+
+from pytest_retrieval_eval.collection.files import excerpt, json_id
+from pytest_retrieval_eval.errors import DataError
+
+# A chunk's own id stands before that of the document which it was cut from.
+_ID_KEYS = ("id", "_id", "chunk_id", "doc_id")
+_SCORE_KEYS = ("score", "_score")
+_FORMS = "an id, an (id, score) pair, a mapping with 'id', or an object with .id"
+_LISTS = "a list of hits, best first, or a mapping from document to score"
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One retrieved document or chunk.
+
+    ``score`` is None where the retriever gives none. ``doc_id``, ``start`` and ``end`` say which part of
+    which document a chunk is: offsets in code points, end exclusive.
+
+    >>> Hit("guide#3", 0.71, doc_id="guide", start=120, end=480).id
+    'guide#3'
+    """
+
+    id: str
+    score: float | None = None
+    doc_id: str | None = None
+    start: int | None = None
+    end: int | None = None
+
+
+def read_hits(result: object, where: str, *, depth: int | None = None) -> list[Hit]:
+    """The hits of one query, best first, at most ``depth``; ``where`` names the query in errors.
+
+    A list, tuple, array or iterator keeps its order. A mapping from document to score is sorted: score
+    descending, equal scores by document id descending (UTF-8 bytes). A set, a string, None, a table, a hit
+    without id and a score that is NaN raise DataError.
+
+    >>> read_hits([("a", 0.0), ("b", 0.4)], "query '1'")[0].id
+    'a'
+    >>> [hit.id for hit in read_hits({"a": 1.0, "c": 1.0, "b": 2}, "query '1'")]
+    ['b', 'c', 'a']
+    """
+    if isinstance(result, Mapping):
+        if isinstance(result.get("documents"), (list, tuple)):  # what a Haystack component returns
+            return read_hits(result["documents"], where, depth=depth)
+        return by_score(result, where)[:depth]
+    return [_hit(item, rank, where) for rank, item in enumerate(islice(_iterate(result, where), depth), 1)]
+
+
+def by_score(scores: Mapping[Any, object], where: str) -> list[Hit]:
+    """All documents of a mapping from document to score, best first; ties by id descending (bytes)."""
+    hits: dict[str, Hit] = {}
+    for key, value in scores.items():
+        doc = _id(key, where)
+        if doc in hits:
+            raise DataError(f"{where}: two keys of the mapping become the one document id {doc!r}")
+        score = _score(value, doc, where)
+        if score is None:
+            raise DataError(f"{where}: document {doc!r} has the score None; expected a number")
+        hits[doc] = Hit(doc, score)
+    # UTF-8 keeps the order of code points, so that comparing strings compares bytes.
+    return sorted(hits.values(), key=lambda hit: (hit.score, hit.id), reverse=True)
+
+
+def scores_rise(lists: Iterable[list[Hit]]) -> bool:
+    """Whether scores rise down every list that has two or more: then they are probably distances.
+
+    >>> scores_rise([[Hit("a", 0.0), Hit("b", 0.4)], [Hit("a", 0.3)]])
+    True
+    >>> scores_rise([[Hit("a", 0.0), Hit("b", 0.4)], [Hit("a", 0.3), Hit("b", 0.3)]])
+    False
+    """
+    seen = False
+    for hits in lists:
+        scores = [hit.score for hit in hits if hit.score is not None]
+        if len(scores) < 2:
+            continue
+        if scores[0] >= scores[-1] or any(a > b for a, b in pairwise(scores)):
+            return False
+        seen = True
+    return seen
+
+
+def _iterate(result: object, where: str) -> Iterator[Any]:
+    if isinstance(result, Set):
+        raise DataError(f"{where}: the retriever returned a set, which has no order; expected {_LISTS}")
+    if result is None:
+        raise DataError(
+            f"{where}: the retriever returned None; expected {_LISTS} (an empty list for no hits)"
+        )
+    if isinstance(result, (str, bytes, bytearray)):
+        raise DataError(f"{where}: the retriever returned the text {excerpt(result)}; expected {_LISTS}")
+    if hasattr(result, "iloc"):  # iterating over a data frame gives the names of its columns
+        raise DataError(f"{where}: the retriever returned a {type(result).__name__}; expected {_LISTS}")
+    if isinstance(result, Hit) or not isinstance(result, Iterable):
+        raise DataError(f"{where}: the retriever returned {excerpt(result)}; expected {_LISTS}")
+    try:
+        return iter(result)
+    except TypeError:  # an array without dimensions
+        raise DataError(f"{where}: the retriever returned {excerpt(result)}; expected {_LISTS}") from None
+
+
+def _hit(item: Any, rank: int, where: str) -> Hit:
+    place = f"{where}, rank {rank}"
+    if _is_id(item):
+        return Hit(_id(item, place))
+    named = set(getattr(item, "_fields", ())) if isinstance(item, tuple) else set()
+    if isinstance(item, (tuple, list)) and named.isdisjoint(_ID_KEYS):
+        if len(item) != 2:
+            raise DataError(f"{place}: {excerpt(item)} has {len(item)} parts; expected (id, score)")
+        first, second = item
+        # similarity_search_with_score and its kin return (document, score).
+        hit = Hit(_id(first, place)) if _is_id(first) else _hit(first, rank, where)
+        return Hit(hit.id, _score(second, hit.id, where), hit.doc_id, hit.start, hit.end)
+    if isinstance(item, Mapping):
+        return _from_fields(item.get, item, place, where)
+    return _from_object(item, place, where)
+
+
+def _from_object(item: Any, place: str, where: str) -> Hit:
+    node = getattr(item, "node", None)
+    if node is not None and hasattr(node, "node_id"):  # LlamaIndex: NodeWithScore
+        doc = _id(node.node_id, place)
+        score = _score(getattr(item, "score", None), doc, where)
+        span = _span(getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None))
+        meta = _Extra(getattr(node, "metadata", None))
+        parent = getattr(node, "ref_doc_id", None)
+        return Hit(
+            doc, score, meta.doc_id or (parent if isinstance(parent, str) else None), *(span or meta.span)
+        )
+    return _from_fields(lambda key: getattr(item, key, None), item, place, where)
+
+
+def _from_fields(get: Any, item: Any, place: str, where: str) -> Hit:
+    extra = _Extra(get("metadata") or get("meta"))
+    found = [(key, value) for key in _ID_KEYS if (value := get(key)) is not None]
+    # LangChain's stores invent an id where the user's own stands in the metadata.
+    if extra.id is not None and (not found or get("page_content") is not None):
+        found = [("metadata", extra.id), *found]
+    if not found:
+        raise DataError(f"{place}: the hit {excerpt(item)} has no id; expected {_FORMS}")
+    doc = _id(found[0][1], place)
+    score = _score(next((v for key in _SCORE_KEYS if (v := get(key)) is not None), None), doc, where)
+    parent = next((value for key, value in found[1:] if key == "doc_id"), None)
+    start, end = get("start"), get("end")
+    span: tuple[int, int] | tuple[None, None] = extra.span
+    if callable(start) or callable(end):  # a method of an object that is no chunk
+        start = end = None
+    if start is not None or end is not None:
+        own = _span(start, end)
+        if own is None:
+            raise DataError(
+                f"{place}: the chunk {doc!r} has start {excerpt(start)} and end {excerpt(end)}; "
+                "expected two integers, 0 <= start <= end (code points, end exclusive)"
+            )
+        span = own
+    return Hit(doc, score, extra.doc_id if parent is None else _id(parent, place), *span)
+
+
+class _Extra:
+    """The fields of a chunk that stand in its metadata; values that are something else are left alone."""
+
+    def __init__(self, metadata: object) -> None:
+        fields: Mapping[Any, Any] = metadata if isinstance(metadata, Mapping) else {}
+        self.id = next((v for key in _ID_KEYS[:-1] if _is_id(v := fields.get(key)) and v != ""), None)
+        parent = fields.get("doc_id")
+        self.doc_id = str(parent) if _is_id(parent) and parent != "" else None
+        if self.id is None and self.doc_id is not None:
+            self.id = self.doc_id
+        self.span = _span(fields.get("start"), fields.get("end")) or (None, None)
+
+
+def _span(start: object, end: object) -> tuple[int, int] | None:
+    if not all(isinstance(n, numbers.Integral) and not isinstance(n, bool) for n in (start, end)):
+        return None
+    first, last = int(start), int(end)  # type: ignore[call-overload]
+    return (first, last) if 0 <= first <= last else None
+
+
+def _is_id(value: object) -> bool:
+    if isinstance(value, (str, uuid.UUID)):
+        return True
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def _id(value: object, place: str) -> str:
+    return json_id(str(value) if isinstance(value, uuid.UUID) else value, place)
+
+
+def _score(value: Any, doc: str, where: str) -> float | None:
+    if value is None:
+        return None
+    if not isinstance(value, (numbers.Real, str)) and callable(getattr(value, "item", None)):
+        try:
+            value = value.item()  # a tensor or array of one number
+        except Exception:
+            raise DataError(
+                f"{where}: document {doc!r} has the score {excerpt(value)}; expected a number"
+            ) from None
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        raise DataError(f"{where}: document {doc!r} has the score {excerpt(value)}; expected a number")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise DataError(f"{where}: document {doc!r} has a score too large for a float") from None
+    if math.isnan(number):
+        raise DataError(f"{where}: document {doc!r} has the score NaN; expected a number")
+    return number
