@@ -1,0 +1,45 @@
+"""What a gate needs from outside: pytest's fixtures, the command line and a notebook each bring one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pytest_retrieval_eval.collection.dataset import Dataset
+    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.gates.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """A stored run under its name; ``updated``: this session writes it, so that it equals the candidate."""
+
+    run: Run
+    name: str
+    updated: bool = False
+
+
+class Bench(Protocol):
+    """Looks up what a gate names, and takes the verdict.
+
+    Every look-up raises a ``GateError`` whose message says what to do; it never returns something empty
+    instead. A bench may have an attribute ``weak_drop`` (the mean drop that a passing gate should be able to
+    detect, 0.02 where it is absent).
+    """
+
+    def dataset(self, name: str | None) -> Dataset:
+        """The named dataset, or the first one."""
+
+    def run(self, dataset: Dataset, ref: str | Path | Run | None) -> Run:
+        """The run under test (None), a named run, one from a file, or the run itself."""
+
+    def baseline(self, dataset: Dataset, name: str | None, candidate: Run) -> Baseline:
+        """The named baseline of the dataset, or the configured one."""
+
+    def record(self, verdict: Verdict) -> None:
+        """Take note of a decided comparison; called once for each, before anything is raised."""
+
+    def explain(self, verdict: Verdict) -> str:
+        """The text of a ``GateFailure``."""

@@ -1,0 +1,129 @@
+"""The keywords of a gate, the same for functions, markers, gate files and the command line."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pytest_retrieval_eval.errors import SettingsError, did_you_mean
+from pytest_retrieval_eval.gates.target import OperandError, real_number
+from pytest_retrieval_eval.gates.wording import joined, shown
+
+if TYPE_CHECKING:
+    from pytest_retrieval_eval.collection.run import Run
+
+RULES = ("mean", "noninferior", "significant", "each")
+LABELS = ("qrels",)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a gate measures and how it decides; checked when made.
+
+    Args:
+        run: the run under test: a name, a path or a Run; None is the session's.
+        dataset: a dataset's name; None is the first.
+        labels: the source of relevance labels, or several of which the first that has a grade wins.
+        where: tags that select queries; a list means any of, several keys mean and.
+        rule: ``mean``, ``noninferior``, ``significant`` or ``each``.
+        alpha: the chance of a false alarm, between 0 and 0.5.
+        sided: ``one`` or ``two``; None is what the rule asks for (``significant`` one, else the printed p is
+            two).
+        allow: under ``each``, how many queries may lose more than the margin.
+        judged: the least judged@k of the candidate, 0 to 1; below it the verdict is ``inconclusive``.
+        allow_failures: how many queries the retriever may fail on; they count 0.
+
+    >>> Options.of(rule="significant", alpha=0.01).alpha
+    0.01
+    >>> Options.of(rul="mean")
+    Traceback (most recent call last):
+    pytest_retrieval_eval.errors.SettingsError: a gate has no keyword 'rul'; did you mean rule?
+    """
+
+    run: str | Path | Run | None = None
+    dataset: str | None = None
+    labels: str | tuple[str, ...] | None = None
+    where: Mapping[str, object] | None = None
+    rule: str = "mean"
+    alpha: float = 0.05
+    sided: Literal["one", "two"] | None = None
+    allow: int = 0
+    judged: float | None = None
+    allow_failures: int = 0
+
+    @classmethod
+    def of(cls, **keywords: object) -> Options:
+        """Options from keywords; an unknown name, a wrong type or value is a ``SettingsError``."""
+        known = [field.name for field in dataclasses.fields(cls)]
+        for name in keywords:
+            if name not in known:
+                raise SettingsError(f"a gate has no keyword {shown(name)!r}; {did_you_mean(name, known)}")
+        # None is "not given" for every keyword, as in the functions' signatures.
+        given: dict[str, Any] = {name: value for name, value in keywords.items() if value is not None}
+        return cls(**given)
+
+    def __post_init__(self) -> None:
+        if self.run is not None and not isinstance(self.run, (str, Path)) and not hasattr(self.run, "locate"):
+            raise OperandError(f"run= takes a run's name, a path or a Run, not {_a(self.run)}")
+        if isinstance(self.run, str) and not self.run.strip():
+            raise SettingsError("run='' names no run; leave it out for the session's run")
+        if self.dataset is not None and (not isinstance(self.dataset, str) or not self.dataset.strip()):
+            raise SettingsError(f"dataset= takes a dataset's name, not {_a(self.dataset)}")
+        self._check_labels()
+        self._check_where()
+        if self.rule not in RULES:
+            raise SettingsError(f"{_a(self.rule)} is not a rule; the rules are {joined(RULES)}")
+        object.__setattr__(self, "alpha", real_number(self.alpha, "alpha="))
+        if not 0 < self.alpha < 0.5:
+            raise SettingsError(f"alpha= lies between 0 and 0.5 (0.05 is usual), not at {self.alpha:g}")
+        if self.sided not in (None, "one", "two"):
+            raise SettingsError(f"sided= is 'one' or 'two', not {_a(self.sided)}")
+        for name in ("allow", "allow_failures"):
+            self._check_count(name)
+        if self.allow and self.rule != "each":
+            raise SettingsError(
+                f"allow={self.allow} counts queries under rule='each'; rule={self.rule!r} does not read it"
+            )
+        if self.judged is not None:
+            object.__setattr__(self, "judged", real_number(self.judged, "judged="))
+            if not 0 < self.judged <= 1:
+                raise SettingsError(f"judged= is a share between 0 and 1, not {self.judged:g}")
+
+    def _check_labels(self) -> None:
+        if self.labels is None:
+            return
+        sources = (self.labels,) if isinstance(self.labels, str) else self.labels
+        if not isinstance(sources, (list, tuple)) or not sources:
+            raise SettingsError(f"labels= takes a source of labels or a list of them, not {_a(self.labels)}")
+        for source in sources:
+            if source not in LABELS:
+                raise SettingsError(f"there are no labels {_a(source)}; {did_you_mean(str(source), LABELS)}")
+        if not isinstance(self.labels, str):
+            object.__setattr__(self, "labels", tuple(sources))
+
+    def _check_where(self) -> None:
+        if self.where is None:
+            return
+        if not isinstance(self.where, Mapping):
+            raise SettingsError(f"where= takes tags such as {{'type': 'policy'}}, not {_a(self.where)}")
+        if not self.where:
+            raise SettingsError("where={} selects nothing in particular; leave it out to take every query")
+        for tag in self.where:
+            if not isinstance(tag, str):
+                raise SettingsError(f"where= names tags by text, not by {_a(tag)}")
+        object.__setattr__(self, "where", dict(self.where))
+
+    def _check_count(self, name: str) -> None:
+        value = getattr(self, name)
+        if isinstance(value, bool) or not hasattr(value, "__index__"):
+            raise SettingsError(f"{name}= is a number of queries (0, 1, 2, …), not {_a(value)}")
+        if int(value) < 0:
+            raise SettingsError(f"{name}= is a number of queries (0, 1, 2, …), not {int(value)}")
+        object.__setattr__(self, name, int(value))
+
+
+def _a(value: object) -> str:
+    return shown(repr(value), 60)

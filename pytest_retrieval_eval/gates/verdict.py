@@ -1,0 +1,255 @@
+"""What a gate decided and everything that a report prints about it.
+
+The classes hold builtin types only, so that they cross processes and go into JSON: ``Verdict.from_dict``
+reads what ``Verdict.to_dict`` gives, also after ``json.dumps`` and ``json.loads``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, get_args
+
+from pytest_retrieval_eval.errors import DataError, did_you_mean
+
+Status = Literal["passed", "failed", "weak", "inconclusive", "error", "updated"]
+STATUSES: tuple[str, ...] = get_args(Status)
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A document of one query on both sides.
+
+    ``grade`` None means that nobody has judged it; ``before`` and ``after`` are 1-based ranks in the
+    baseline's and the candidate's list, None where it is not in the list.
+    """
+
+    doc_id: str
+    grade: float | None = None
+    before: int | None = None
+    after: int | None = None
+    title: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as builtin types."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Move:
+        """What ``to_dict`` gave."""
+        return cls(**_fields(cls, fields))
+
+
+@dataclass(frozen=True, slots=True)
+class QueryDiff:
+    """One query whose value changed (or, for a fixed target, missed it).
+
+    ``before`` is None for a fixed target. ``moves`` are the relevant documents that fell or left, then those
+    that rose; ``intruders`` what took their place in the top k. ``looked_up`` is False where there were too
+    many queries to look up the intruders of this one.
+    """
+
+    query_id: str
+    after: float
+    before: float | None = None
+    text: str | None = None
+    tags: Mapping[str, Any] = field(default_factory=dict)
+    moves: tuple[Move, ...] = ()
+    intruders: tuple[Move, ...] = ()
+    note: str | None = None
+    looked_up: bool = True
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as builtin types."""
+        result = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        result["tags"] = _copy(self.tags)
+        result["moves"] = [move.to_dict() for move in self.moves]
+        result["intruders"] = [move.to_dict() for move in self.intruders]
+        return result
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> QueryDiff:
+        """What ``to_dict`` gave."""
+        known = _fields(cls, fields)
+        for name in ("moves", "intruders"):
+            known[name] = tuple(Move.from_dict(move) for move in known.get(name, ()))
+        known["tags"] = _copy(known.get("tags", {}))
+        return cls(**known)
+
+
+class Interval(NamedTuple):
+    """A confidence interval: ``level`` is 0.95 for 95 %, ``method`` is ``BCa`` or ``percentile``."""
+
+    low: float
+    high: float
+    level: float
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The outcome of one comparison, truthy where the gate holds.
+
+    Args:
+        gate: the gate's text, such as ``recall@5 >= baseline - 0.01``.
+        status: ``passed``, ``weak`` (passed, but a drop worth seeing could have gone unseen), ``failed``,
+            ``inconclusive`` (a declared condition does not hold; counts as failed), ``error`` (nothing was
+            measured) or ``updated`` (the baseline was written from this very run).
+        reason: one sentence.
+        measure, operator: of the gate.
+        dataset, run, baseline: names; ``baseline`` is that of the run on the right side, None for a fixed
+            target.
+        reference_kind: ``baseline``, ``run`` or None for a fixed target.
+        labels, where: the source of labels, and the slice as text ("" for every query).
+        rule, alpha, sided, margin, allow: what the rule decided with; the margin in units of the measure.
+        n: the number of queries counted.
+        value: the candidate's mean.
+        target: the number that ``value`` was held against.
+        reference: the mean of the run on the right side.
+        delta: ``value`` − ``reference``.
+        interval: of the mean difference (candidate − a · reference); of the mean for a fixed target.
+        bound: under ``noninferior``, the one-sided bound of the difference (sign turned for ``<=``).
+        p, p_one_sided: of the paired randomization test, the printed one and the one-sided one.
+        p_sided: which one ``p`` is, ``one`` or ``two``.
+        p_method: ``exact`` or ``Monte Carlo, B resamples``.
+        smallest_p: the smallest p that the queries that differ allow, on the rule's side.
+        resolvable: whether the test could have reached alpha.
+        detectable: the smallest mean drop that would be detected with 80 % power, one-sided at alpha.
+        worse, better, equal: queries by the sign of their difference (beyond 1e-9).
+        judged, judged_k: mean judged@k of candidate and reference (None where undefined), and its k.
+        ties: the lowest and the highest mean of the candidate over the orders of tied documents; None
+            without ties.
+        queries: all queries that changed, worst first; for a fixed target those that miss it, the farthest
+            first.
+        notes: one sentence each.
+        baseline_changes: what changed since the baseline was saved, a sentence each.
+        to_judge: (query, document) pairs that would put both sides on equal footing, worst queries first.
+    """
+
+    gate: str
+    status: Status
+    reason: str
+    measure: str
+    operator: str
+    dataset: str = ""
+    run: str = ""
+    baseline: str | None = None
+    reference_kind: str | None = None
+    labels: str = "qrels"
+    where: str = ""
+    rule: str = "mean"
+    alpha: float = 0.05
+    sided: str = "two"
+    margin: float | None = None
+    allow: int = 0
+    n: int = 0
+    value: float | None = None
+    target: float | None = None
+    reference: float | None = None
+    delta: float | None = None
+    interval: Interval | None = None
+    bound: float | None = None
+    p: float | None = None
+    p_one_sided: float | None = None
+    p_sided: str = "two"
+    p_method: str | None = None
+    smallest_p: float | None = None
+    resolvable: bool | None = None
+    detectable: float | None = None
+    worse: int = 0
+    better: int = 0
+    equal: int = 0
+    judged: tuple[float | None, float | None] = (None, None)
+    judged_k: int | None = None
+    ties: tuple[float, float] | None = None
+    queries: tuple[QueryDiff, ...] = ()
+    notes: tuple[str, ...] = ()
+    baseline_changes: tuple[str, ...] = ()
+    to_judge: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether the test goes on: passed, weak or updated."""
+        return self.status in ("passed", "weak", "updated")
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    @property
+    def worst(self) -> tuple[QueryDiff, ...]:
+        """The queries that changed, worst first."""
+        return self.queries
+
+    @property
+    def identical(self) -> bool:
+        """Whether every counted query has the same value on both sides."""
+        return self.reference is not None and self.n > 0 and self.equal == self.n
+
+    def to_dict(self) -> dict[str, Any]:
+        """The verdict as dicts, lists, texts, numbers, bools and None."""
+        result = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        result["interval"] = None if self.interval is None else self.interval._asdict()
+        result["ties"] = None if self.ties is None else list(self.ties)
+        result["judged"] = list(self.judged)
+        result["queries"] = [query.to_dict() for query in self.queries]
+        for name in ("notes", "baseline_changes"):
+            result[name] = list(result[name])
+        result["to_judge"] = [list(pair) for pair in self.to_judge]
+        return result
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Verdict:
+        """What ``to_dict`` gave, in this process or another; a ``DataError`` where it cannot be a verdict."""
+        known = _fields(cls, fields)
+        if known["status"] not in STATUSES:
+            raise DataError(
+                f"a verdict cannot have the status {known['status']!r}; "
+                f"{did_you_mean(str(known['status']), STATUSES)}"
+            )
+        if known.get("interval") is not None:
+            known["interval"] = Interval(**known["interval"])
+        if known.get("ties") is not None:
+            known["ties"] = tuple(known["ties"])
+        known["judged"] = tuple(known.get("judged", (None, None)))
+        known["queries"] = tuple(QueryDiff.from_dict(query) for query in known.get("queries", ()))
+        for name in ("notes", "baseline_changes"):
+            known[name] = tuple(known.get(name, ()))
+        known["to_judge"] = tuple((query, doc) for query, doc in known.get("to_judge", ()))
+        return cls(**known)
+
+
+def _fields(cls: type, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The known ones of ``fields``: a newer version may have written more; what has no default is needed."""
+    known = {}
+    for each in dataclasses.fields(cls):
+        if each.name in fields:
+            known[each.name] = fields[each.name]
+        elif each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING:
+            raise DataError(
+                f"a {cls.__name__} without {each.name!r} cannot be read; it was written incompletely"
+            )
+    return known
+
+
+def _copy(value: Any) -> Any:
+    """A JSON value with its own dicts and lists; what JSON has no type for becomes its text.
+
+    >>> _copy({"a": (1, True, None, 0.5), 2: {"x"}})
+    {'a': [1, True, None, 0.5], '2': "{'x'}"}
+    """
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _copy(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_copy(each) for each in value]
+    for kind in (str, bool, int, float):
+        if isinstance(value, kind):
+            return kind(value)
+    return _copy(value.item()) if hasattr(value, "item") else str(value)
+
+
+def builtin(value: Any) -> Any:
+    """``value`` in builtin types, for the fields of a verdict that hold users' own data (tags)."""
+    return _copy(value)

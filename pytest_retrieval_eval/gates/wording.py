@@ -1,0 +1,104 @@
+"""Words for sentences: ids and texts come from users and are shown so that they cannot break a line."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Collection, Iterable
+
+# Format (Cf: bidi overrides, zero-width), control (Cc), surrogates (Cs), private use (Co), unassigned (Cn)
+# and the two Unicode line separators would change how the line around them is shown.
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def shown(text: str, width: int = 60) -> str:
+    """``text`` on one line, hidden characters escaped, cut with an ellipsis to at most ``width`` characters.
+
+    >>> shown("two\\nlines")
+    'two\\\\nlines'
+    >>> shown("a long title", width=8)
+    'a long …'
+    """
+    parts: list[str] = []
+    length = 0
+    for char in text:
+        piece = _escaped(char)
+        parts.append(piece)
+        length += len(piece)
+        if length > width:
+            break
+    if length <= width:
+        return "".join(parts)
+    # Whole characters are dropped, so that no escape is cut in two.
+    while parts and length > width - 1:
+        length -= len(parts.pop())
+    return "".join(parts) + "…"
+
+
+def _escaped(char: str) -> str:
+    if char in _SHORT:
+        return _SHORT[char]
+    if char.isascii():
+        return char if char.isprintable() else f"\\x{ord(char):02x}"
+    if unicodedata.category(char) not in _HIDDEN:
+        return char
+    return f"\\u{ord(char):04x}" if ord(char) <= 0xFFFF else f"\\U{ord(char):08x}"
+
+
+def listed(ids: Collection[str], cap: int = 5) -> str:
+    """The first ``cap`` ids and how many more there are.
+
+    >>> listed(["q1", "q2", "q3"], cap=2)
+    'q1, q2 and 1 more'
+    """
+    first = [shown(each, 40) for each, _ in zip(ids, range(cap), strict=False)]
+    rest = len(ids) - len(first)
+    return ", ".join(first) + (f" and {rest} more" if rest else "")
+
+
+def counted(n: int, one: str, many: str | None = None) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "query", "queries"), counted(2, "query", "queries"), counted(2, "pair")
+    ('1 query', '2 queries', '2 pairs')
+    """
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def number(value: float) -> str:
+    """A number as a gate's text has it: the shortest digits that read back to the same value.
+
+    >>> number(1.0), number(0.01), number(0.1 + 0.2)
+    ('1', '0.01', '0.30000000000000004')
+    """
+    text = repr(float(value))
+    return text.removesuffix(".0")
+
+
+def means(*values: float) -> list[str]:
+    """Means with 3 decimals, or as many as it takes to tell different ones apart (at most 12).
+
+    >>> means(0.5, 0.25)
+    ['0.500', '0.250']
+    >>> means(0.5, 0.5001)
+    ['0.5000', '0.5001']
+    """
+    for digits in range(3, 12):
+        texts = [f"{value:.{digits}f}" for value in values]
+        if all(
+            abs(a - b) <= 1e-9 or texts[i] != texts[j]
+            for i, a in enumerate(values)
+            for j, b in enumerate(values[:i])
+        ):
+            return texts
+    return [f"{value:.12f}" for value in values]
+
+
+def joined(parts: Iterable[str]) -> str:
+    """Words with commas and a final "or".
+
+    >>> joined(["a", "b", "c"])
+    'a, b or c'
+    """
+    words = list(parts)
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " or " + words[-1]

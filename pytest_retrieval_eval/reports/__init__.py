@@ -1,0 +1,1 @@
+"""Reports: what a verdict looks like. They add no numbers of their own."""
