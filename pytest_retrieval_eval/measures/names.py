@@ -1,0 +1,275 @@
+"""Measure names: ``"ndcg(gain=exp)@10"`` ↔ ``Measure("ndcg", 10, (("gain", "exp"),))``.
+
+One grammar, ``name(parameter=value, …)@cut-off``, is printed; the spellings of trec_eval (``ndcg_cut_10``)
+and of ir_measures (``nDCG(dcg='exp-log2')@10``) are read as well. Whatever is printed can be read again.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pytest_retrieval_eval.errors import MeasureError, did_you_mean
+from pytest_retrieval_eval.measures import registry
+
+ParameterValue: TypeAlias = "float | str | Measure"
+
+_HEAD = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_CUT = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)[_.]([+-]?[0-9]+)")
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+_NESTED = "measure"  # the one parameter that is written without its key: condensed(ndcg@10)
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A measure by name: which one, down to which rank, with which parameters.
+
+    ``cutoff`` is None where the whole ranking counts. ``params`` are sorted by key; numbers are floats. A
+    parameter that equals its default is left out, except ``rel``, so that one measure has one name.
+
+    >>> Measure.parse("ndcg(gain=exp)@10")
+    Measure('ndcg(gain=exp)@10')
+    >>> str(Measure.parse("P_5")), str(Measure.parse("RR(rel=2)")), str(Measure.parse("AP@10"))
+    ('precision@5', 'mrr(rel=2)', 'map@10')
+    """
+
+    name: str
+    cutoff: int | None = None
+    params: tuple[tuple[str, ParameterValue], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.cutoff is not None:
+            # numpy's integers are welcome; True, 5.0 and "5" are not whole numbers.
+            if isinstance(self.cutoff, (bool, float, str)) or int(self.cutoff) != self.cutoff:
+                raise MeasureError(
+                    f"{self.name}: the cut-off must be a whole number of at least 1, not {self.cutoff!r}."
+                )
+            object.__setattr__(self, "cutoff", int(self.cutoff))
+            if int(self.cutoff) < 1:
+                raise MeasureError(
+                    f"{self.name}@{self.cutoff}: the cut-off must be at least 1, for it counts the ranks "
+                    "that are looked at."
+                )
+        params = tuple(
+            sorted(
+                (key, float(value) if isinstance(value, (int, float)) else value)
+                for key, value in self.params
+            )
+        )
+        object.__setattr__(self, "params", params)
+
+    @classmethod
+    def of(cls, name: str, cutoff: int | None = None, **params: ParameterValue) -> Measure:
+        """The same as parsing its name, from parts. Raises MeasureError as ``parse`` does.
+
+        >>> Measure.of("recall", 5, rel=2) == Measure.parse("recall(rel=2)@5")
+        True
+        """
+        return cls(name, cutoff, tuple(params.items())).checked()
+
+    @classmethod
+    def parse(cls, text: str) -> Measure:
+        """Read a measure's name, in our spelling or in trec_eval's or ir_measures'.
+
+        Raises MeasureError for an unknown name, parameter or value, with the closest known one; for a cut-
+        off that is no whole number of at least 1, is missing where the measure needs one, or given where it
+        has none.
+
+        >>> Measure.parse("recal@5")
+        Traceback (most recent call last):
+        ...
+        pytest_retrieval_eval.errors.MeasureError: unknown measure recal@5: did you mean recall@5?
+        """
+        return _parse(text)
+
+    def checked(self) -> Measure:
+        """This measure as ``parse`` would give it: known, complete, defaults left out. Raises MeasureError."""
+        return _canonical(self, str(self))
+
+    @property
+    def rel(self) -> float:
+        """The level: a document is relevant if its grade is at least this; 1 unless the name says
+        otherwise.
+        """
+        value = self.get("rel", 1.0)
+        return value if isinstance(value, float) else 1.0
+
+    def get(self, key: str, default: ParameterValue | None = None) -> ParameterValue | None:
+        """The value that the name gives to a parameter, else ``default``."""
+        return dict(self.params).get(key, default)
+
+    def at(self, cutoff: int | None) -> Measure:
+        """The same measure at another cut-off, or over the whole ranking (None). Raises MeasureError as
+        ``parse``.
+
+        >>> str(Measure.parse("ndcg@10").at(100))
+        'ndcg@100'
+        """
+        return Measure(self.name, cutoff, self.params).checked()
+
+    def __str__(self) -> str:
+        parts = [
+            _print(value) if key == _NESTED and isinstance(value, Measure) else f"{key}={_print(value)}"
+            for key, value in sorted(self.params, key=lambda item: (item[0] != _NESTED, item[0]))
+        ]
+        inside = f"({', '.join(parts)})" if parts else ""
+        return f"{self.name}{inside}" + ("" if self.cutoff is None else f"@{self.cutoff}")
+
+    def __repr__(self) -> str:
+        return f"Measure({str(self)!r})"
+
+
+def _print(value: ParameterValue) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+
+
+def _parse(text: str) -> Measure:
+    text = text.strip()
+    head = _HEAD.match(text)
+    if head is None:
+        raise _malformed(text, "it begins with the name of a measure")
+    word, rest = head[0], text[head.end() :]
+    # trec_eval carries the cut-off in the name; a registered name that ends so wins over that reading.
+    cut = _CUT.fullmatch(text)
+    if cut and not registry.find(text) and (known := registry.find(cut[1], stem=True)):
+        return _canonical(Measure(known.name, int(cut[2])), text)
+    found = registry.find(word)
+    if found is None:
+        raise MeasureError(f"unknown measure {text}: {registry.suggestion(word, rest)}")
+    params: dict[str, ParameterValue] = {}
+    if rest.startswith("("):
+        inside, rest = _bracket(text, rest)
+        for item in _items(inside):
+            key, value = _parameter(item, found, text)
+            key, value = found.translations.get((key, str(value)), (key, value))
+            if key in params:
+                raise MeasureError(f"{text}: the parameter {key} is given twice.")
+            params[key] = value
+    cutoff: int | None = None
+    if rest.strip():
+        mark, _, number = rest.strip().partition("@")
+        if mark or not rest.strip().startswith("@"):
+            raise _malformed(
+                text, f"after {text[: len(text) - len(rest)]} only a cut-off such as @10 may follow"
+            )
+        if not _WHOLE.fullmatch(number.strip()):
+            raise MeasureError(
+                f"{text}: the cut-off must be a whole number of at least 1, not {number.strip() or 'empty'}."
+            )
+        cutoff = int(number)
+        if cutoff < 1:
+            raise MeasureError(
+                f"{text}: the cut-off must be at least 1, for it counts the ranks that are looked at."
+            )
+    return _canonical(Measure(found.name, cutoff, tuple(params.items())), text)
+
+
+def _malformed(text: str, why: str) -> MeasureError:
+    return MeasureError(
+        f"{text!r} is no measure: {why}. Expected name@k or name(parameter=value)@k, as in recall@5 or "
+        "ndcg(gain=exp)@10."
+    )
+
+
+def _bracket(text: str, rest: str) -> tuple[str, str]:
+    """What stands between the bracket that opens ``rest`` and the one that closes it, and what follows."""
+    depth = 0
+    for place, char in enumerate(rest):
+        depth += (char == "(") - (char == ")")
+        if depth == 0:
+            return rest[1:place], rest[place + 1 :]
+    raise _malformed(text, "a bracket is not closed")
+
+
+def _items(inside: str) -> list[str]:
+    """Split at the commas that stand in no inner bracket."""
+    items, depth, start = [], 0, 0
+    for place, char in enumerate(inside):
+        depth += (char == "(") - (char == ")")
+        if char == "," and depth == 0:
+            items.append(inside[start:place])
+            start = place + 1
+    items.append(inside[start:])
+    return [item.strip() for item in items] if inside.strip() else []
+
+
+def _parameter(item: str, found: registry.Definition, text: str) -> tuple[str, ParameterValue]:
+    key, equals, value = (part.strip() for part in item.partition("="))
+    nested = found.parameters.get(_NESTED)
+    if nested and nested.measure and not (equals and (key == _NESTED or key in found.parameters)):
+        return _NESTED, _parse(item)
+    if not equals or not _HEAD.fullmatch(key):
+        raise _malformed(text, f"{item or 'an empty place'!r} is no parameter=value")
+    if len(value) >= 2 and value[0] == value[-1] and value[0] in "'\"":
+        value = value[1:-1]
+    declared = found.parameters.get(key)
+    if declared and declared.measure:
+        return key, _parse(value)
+    if _NUMBER.fullmatch(value):
+        return key, float(value)
+    if _WORD.fullmatch(value):
+        return key, value
+    raise _malformed(text, f"{value or 'nothing'!r} is no value for {key}: it is neither a number nor a word")
+
+
+def _canonical(measure: Measure, text: str) -> Measure:
+    """The measure with its defaults left out, after everything that can be wrong with it has been looked
+    at.
+    """
+    found = registry.find(measure.name)
+    if found is None or found.name != measure.name:
+        rest = text.removeprefix(measure.name)
+        raise MeasureError(f"unknown measure {text}: {registry.suggestion(measure.name, rest)}")
+    params = []
+    for key, value in measure.params:
+        declared = found.parameters.get(key)
+        if declared is None:
+            raise MeasureError(
+                f"{text}: {found.name} has no parameter {key}"
+                + (f"; {did_you_mean(key, found.parameters)}" if found.parameters else ", nor any other.")
+            )
+        _check(declared, key, value, text)
+        if isinstance(value, Measure):
+            value = value.checked()
+        if declared.kept or value != declared.default:
+            params.append((key, value))
+    for key, declared in found.parameters.items():
+        if declared.default is None and key not in dict(params):
+            raise MeasureError(f"{text}: {found.name} needs the parameter {key}: {declared.meaning}.")
+    inside = str(Measure(found.name, None, tuple(params)))
+    if found.cutoff == "required" and measure.cutoff is None:
+        raise MeasureError(f"{text}: {found.name} needs a cut-off; write {inside}@5, or another k.")
+    if found.cutoff == "none" and measure.cutoff is not None:
+        raise MeasureError(f"{text}: {found.name} has no cut-off; write {inside}.")
+    return Measure(found.name, measure.cutoff, tuple(params))
+
+
+def _check(declared: registry.Parameter, key: str, value: ParameterValue, text: str) -> None:
+    if declared.measure:
+        if not isinstance(value, Measure):
+            raise MeasureError(f"{text}: {key} must be a measure such as ndcg@10, not {_print(value)}.")
+        return
+    if isinstance(value, float) and declared.number:
+        if math.isfinite(value) and declared.above < value < declared.below:
+            return
+        bounds = [f"above {_print(declared.above)}"] if math.isfinite(declared.above) else []
+        bounds += [f"below {_print(declared.below)}"] if math.isfinite(declared.below) else []
+        raise MeasureError(
+            f"{text}: {key} must be a number {' and '.join(bounds)}, not {_print(value)}: "
+            f"it is {declared.meaning}."
+        )
+    if isinstance(value, str) and value in declared.words:
+        return
+    if declared.words and isinstance(value, str):
+        raise MeasureError(f"{text}: {key} cannot be {value}; {did_you_mean(value, declared.words)}")
+    expected = [*(["a number"] if declared.number else []), *declared.words]
+    raise MeasureError(
+        f"{text}: {key} cannot be {_print(value)}; expected {' or '.join(expected)}: "
+        f"it is {declared.meaning}."
+    )

@@ -1,0 +1,219 @@
+"""The ranking measures over the judged ranks, and their definitions.
+
+Each function takes the table and the measure and gives one value for each query of the qrels. Symbols: k
+the cut-off, R the number of documents that are relevant at the measure's level, g the grade (unjudged and
+negative: gain 0).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pytest_retrieval_eval.errors import MeasureError
+from pytest_retrieval_eval.measures import ties
+from pytest_retrieval_eval.measures.names import Measure
+from pytest_retrieval_eval.measures.ranks import (
+    Bools,
+    Floats,
+    Gain,
+    JudgedRanks,
+    exponential,
+    linear,
+    prefix,
+)
+from pytest_retrieval_eval.measures.registry import Definition, Parameter, register
+
+
+def hit(ranks: JudgedRanks, measure: Measure) -> Floats:
+    """1 if any of the top k is relevant, else 0."""
+    return (ranks.hits(measure.rel, measure.cutoff) > 0).astype(np.float64)
+
+
+def precision(ranks: JudgedRanks, measure: Measure) -> Floats:
+    """Relevant in the top k ÷ k, also where fewer than k were returned."""
+    return ranks.hits(measure.rel, measure.cutoff) / cutoff_of(measure)
+
+
+def recall(ranks: JudgedRanks, measure: Measure) -> Floats:
+    """Relevant in the top k ÷ R."""
+    return ranks.hits(measure.rel, measure.cutoff) / _number_relevant(ranks, measure)
+
+
+def f1(ranks: JudgedRanks, measure: Measure) -> Floats:
+    """Harmonic mean of precision@k and recall@k, which is 2 · relevant in the top k ÷ (k + R)."""
+    return (
+        2.0
+        * ranks.hits(measure.rel, measure.cutoff)
+        / (cutoff_of(measure) + ranks.facts.relevant(measure.rel))
+    )
+
+
+def reciprocal_rank(ranks: JudgedRanks, measure: Measure) -> Floats:
+    """1 ÷ rank of the first relevant document, 0 if the top k has none."""
+    first = ranks.relevant(measure.rel).first
+    found = first > 0 if measure.cutoff is None else (first > 0) & (first <= measure.cutoff)
+    return np.where(found, 1.0 / np.maximum(first, 1), 0.0)
+
+
+def average_precision(ranks: JudgedRanks, measure: Measure) -> Floats:
+    """Sum of the precision at the rank of each relevant document of the top k ÷ R."""
+    rows = ranks.relevant(measure.rel)
+    end = prefix(rows.rank, measure.cutoff)
+    sums = np.bincount(rows.query[:end], rows.precision[:end], ranks.queries)
+    return sums / _number_relevant(ranks, measure)
+
+
+def r_precision(ranks: JudgedRanks, measure: Measure) -> Floats:
+    """Relevant in the top R ÷ R."""
+    rows = ranks.relevant(measure.rel)
+    number = ranks.facts.relevant(measure.rel)
+    within = rows.query[rows.rank <= number[rows.query]]
+    return np.bincount(within, minlength=ranks.queries) / _number_relevant(ranks, measure)
+
+
+def ndcg(ranks: JudgedRanks, measure: Measure) -> Floats:
+    """DCG of the top k ÷ the largest DCG at k over all judged documents; discount log2(rank + 1)."""
+    gain = gain_of(ranks, measure)
+    ideal = ranks.facts.ideal_dcg(gain, measure.cutoff)
+    return ranks.dcg(gain, measure.cutoff) / np.where(ideal > 0, ideal, 1.0)
+
+
+def judged(ranks: JudgedRanks, measure: Measure) -> Floats:
+    """Judged in the top k ÷ min(k, returned); a negative grade is a judgment. NaN for an empty list."""
+    counts = ranks.hits(-np.inf, measure.cutoff)
+    slots = np.minimum(cutoff_of(measure), ranks.returned)
+    return np.where(slots > 0, counts / np.maximum(slots, 1), np.nan)
+
+
+def has_judged_list(ranks: JudgedRanks, measure: Measure) -> Bools:
+    """Which queries judged@k counts: those with judgments, relevant or not, whose list is not empty."""
+    return (ranks.facts.judged > 0) & (ranks.returned > 0)
+
+
+def gain_of(ranks: JudgedRanks, measure: Measure) -> Gain:
+    """The gain function that the measure names. Raises MeasureError where 2^g is beyond what a float holds."""
+    if measure.get("gain") != "exp":
+        return linear
+    if ranks.facts.highest > 1000:
+        raise MeasureError(
+            f"{measure}: the highest grade is {ranks.facts.highest:g}, and 2 to that power is no number "
+            "any more. Use the linear gain, or smaller grades."
+        )
+    return exponential
+
+
+def cutoff_of(measure: Measure) -> int:
+    """The cut-off of a measure that has one. Raises MeasureError where it was built without."""
+    if measure.cutoff is None:
+        raise MeasureError(f"{measure} needs a cut-off; write {measure}@5, or another k.")
+    return measure.cutoff
+
+
+def _number_relevant(ranks: JudgedRanks, measure: Measure) -> Floats:
+    # Where nothing is relevant the sums are 0 and the query does not count; 1 keeps the division quiet.
+    return np.maximum(ranks.facts.relevant(measure.rel), 1).astype(np.float64)
+
+
+TEXTBOOK = "Manning, Raghavan & Schütze, Introduction to Information Retrieval (2008), chapter 8"
+
+for _definition in (
+    Definition(
+        "hit",
+        "1 if any of the top k is relevant, else 0",
+        "success@k of trec_eval",
+        hit,
+        cutoff="required",
+        rises=True,
+        expected=ties.expected_hit,
+        spellings=("success", "hit_rate", "hitrate"),
+        stems=("success", "hit"),
+    ),
+    Definition(
+        "precision",
+        "relevant in the top k ÷ k, also where fewer than k were returned",
+        TEXTBOOK,
+        precision,
+        cutoff="required",
+        rises=True,
+        expected=ties.expected_precision,
+        spellings=("P",),
+        stems=("P", "precision"),
+    ),
+    Definition(
+        "recall",
+        "relevant in the top k ÷ all relevant",
+        TEXTBOOK,
+        recall,
+        cutoff="required",
+        rises=True,
+        expected=ties.expected_recall,
+        spellings=("R",),
+        stems=("recall",),
+    ),
+    Definition(
+        "f1",
+        "harmonic mean of precision@k and recall@k",
+        "van Rijsbergen, Information Retrieval (1979), chapter 7",
+        f1,
+        cutoff="required",
+        rises=True,
+        expected=ties.expected_f1,
+        spellings=("F1_score",),
+        stems=("f1_cut", "f1"),
+    ),
+    Definition(
+        "mrr",
+        "1 ÷ rank of the first relevant document, 0 if there is none",
+        "Voorhees, The TREC-8 Question Answering Track Report (1999)",
+        reciprocal_rank,
+        rises=True,
+        expected=ties.expected_reciprocal_rank,
+        spellings=("RR", "recip_rank", "reciprocal_rank"),
+        stems=("recip_rank_cut", "mrr"),
+    ),
+    Definition(
+        "map",
+        "sum of the precision at the rank of each relevant document ÷ all relevant",
+        "Buckley & Voorhees, Retrieval System Evaluation (TREC: Experiment and Evaluation, 2005)",
+        average_precision,
+        rises=True,
+        expected=ties.expected_average_precision,
+        spellings=("AP", "average_precision"),
+        stems=("map_cut", "map"),
+    ),
+    Definition(
+        "ndcg",
+        "discounted cumulated gain of the top k ÷ that of the best order of all judged documents",
+        "Järvelin & Kekäläinen, ACM TOIS 20(4), 2002; gain=exp: Burges et al., ICML 2005",
+        ndcg,
+        binary=False,
+        parameters={"gain": Parameter("how a grade becomes a gain", "linear", words=("linear", "exp"))},
+        rises=True,
+        expected=ties.expected_ndcg,
+        stems=("ndcg_cut", "ndcg"),
+        translations={("dcg", "log2"): ("gain", "linear"), ("dcg", "exp-log2"): ("gain", "exp")},
+    ),
+    Definition(
+        "r_precision",
+        "precision at the rank that equals the number of relevant documents",
+        TEXTBOOK,
+        r_precision,
+        cutoff="none",
+        rises=True,
+        expected=ties.expected_r_precision,
+        spellings=("Rprec", "r-precision", "rprecision"),
+    ),
+    Definition(
+        "judged",
+        "judged in the top k ÷ the smaller of k and the number returned",
+        "judged@k of Anserini and ir_measures",
+        judged,
+        cutoff="required",
+        binary=False,
+        counts=has_judged_list,
+        rises=True,
+        expected=ties.expected_judged,
+        stems=("judged",),
+    ),
+):
+    register(_definition)

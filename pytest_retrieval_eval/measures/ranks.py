@@ -1,0 +1,324 @@
+"""The ranks and grades of each query's judged documents: the one sparse table that every ranking measure
+reads.
+
+It is as large as the qrels at most, whatever the size of the run. A measure is a sum over its rows: the
+rows above a cut-off are a prefix of the table in rank order, so that many cut-offs cost little more than
+one, and every sum adds up in rank order, so that a value never depends on what else was asked for.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from pytest_retrieval_eval.collection.qrels import Qrels
+    from pytest_retrieval_eval.collection.run import Located, Run
+
+Ints: TypeAlias = "NDArray[np.int64]"
+Floats: TypeAlias = "NDArray[np.float64]"
+Bools: TypeAlias = "NDArray[np.bool_]"
+Gain: TypeAlias = "Callable[[Floats], Floats]"
+
+_T = TypeVar("_T")
+_A = TypeVar("_A", bound="NDArray[Any]")
+
+
+def linear(grades: Floats) -> Floats:
+    """The gain of trec_eval: the grade itself (Järvelin & Kekäläinen 2002). For grades above 0."""
+    return grades
+
+
+def exponential(grades: Floats) -> Floats:
+    """The gain 2^g − 1 (Burges et al. 2005). For grades above 0."""
+    return np.exp2(grades) - 1.0
+
+
+def read_only(array: _A) -> _A:
+    """The same array, closed against writing: results are shared between measures."""
+    array.flags.writeable = False
+    return array
+
+
+class Facts:
+    """What the qrels alone say about each query, computed once and shared by every run that is measured on
+    them.
+
+    Arrays have one entry for each query of the qrels, in their order.
+    """
+
+    __slots__ = ("__weakref__", "_cache", "grades", "highest", "judged", "positive", "queries", "query")
+
+    def __init__(self, query: Ints, grades: Floats, queries: int) -> None:
+        self.query = query
+        self.grades = grades
+        self.queries = queries
+        self.judged: Ints = read_only(np.bincount(query, minlength=queries))
+        self.positive: Bools = read_only(np.bincount(query[grades > 0], minlength=queries) > 0)
+        self.highest = float(grades.max()) if len(grades) else 0.0
+        self._cache: dict[object, object] = {}
+
+    def relevant(self, rel: float) -> Ints:
+        """The number of documents whose grade is at least ``rel``, for each query."""
+        return cached(
+            self._cache,
+            ("relevant", rel),
+            lambda: read_only(np.bincount(self.query[self.grades >= rel], minlength=self.queries)),
+        )
+
+    @property
+    def fractional(self) -> int | None:
+        """The first row whose grade is no whole number, or None."""
+
+        def find() -> int | None:
+            rows = np.flatnonzero(self.grades != np.floor(self.grades))
+            return int(rows[0]) if len(rows) else None
+
+        return cached(self._cache, "fractional", find)
+
+    def ideal(self) -> tuple[Ints, Ints, Floats]:
+        """Query, rank and grade of every document of grade above 0 in the best order, sorted by rank."""
+
+        def build() -> tuple[Ints, Ints, Floats]:
+            keep = self.grades > 0
+            query, grades = self.query[keep], self.grades[keep]
+            order = np.lexsort((-grades, query))
+            query, grades = query[order], grades[order]
+            rank = places(query, self.queries) + 1
+            order = np.argsort(rank, kind="stable")
+            return query[order], rank[order], grades[order]
+
+        return cached(self._cache, "ideal", build)
+
+    def ideal_dcg(self, gain: Gain, cutoff: int | None) -> Floats:
+        """The largest DCG that any ranking of each query's judged documents has at the cut-off."""
+
+        def build() -> Floats:
+            query, rank, _ = self.ideal()
+            weights = cached(
+                self._cache, ("ideal", gain), lambda: gain(self.ideal()[2]) / np.log2(self.ideal()[1] + 1.0)
+            )
+            end = prefix(rank, cutoff)
+            return read_only(tally(query[:end], weights[:end], self.queries))
+
+        return cached(self._cache, ("ideal", gain, cutoff), build)
+
+
+class Relevant:
+    """The rows of the table whose grade reaches a level, in rank order."""
+
+    __slots__ = ("first", "precision", "query", "rank")
+
+    def __init__(self, ranks: JudgedRanks, rel: float) -> None:
+        keep = ranks.grade >= rel
+        query, rank = ranks.query[keep], ranks.rank[keep]
+        place = places(query, ranks.queries)
+        first = np.zeros(ranks.queries, np.int64)
+        top = place == 0
+        first[query[top]] = rank[top]
+        order = np.argsort(rank, kind="stable")
+        self.query: Ints = query[order]
+        self.rank: Ints = rank[order]
+        #: precision at the rank of each row
+        self.precision: Floats = ((place + 1) / rank)[order]
+        #: rank of each query's first row, 0 where it has none
+        self.first: Ints = read_only(first)
+
+
+class JudgedRanks:
+    """Where a run ranks the judged documents: rows of (query, rank, grade, tie group), and facts per query.
+
+    Rows are sorted by query and rank. ``query`` indexes the queries of the qrels, ``rank`` begins at 1,
+    ``tie_first`` and ``tie_last`` are the ranks of the first and last document of the same score. For each
+    query of the qrels, ``returned`` is the length of its list (0 where the run has none), ``in_run``
+    whether the run names the query at all, ``ties`` how many documents stand in a tie. ``unknown`` are the
+    run's queries that the qrels lack.
+    """
+
+    __slots__ = (
+        "_cache",
+        "facts",
+        "grade",
+        "in_run",
+        "queries",
+        "query",
+        "rank",
+        "returned",
+        "scale",
+        "tie_first",
+        "tie_last",
+        "ties",
+        "unknown",
+    )
+
+    def __init__(
+        self,
+        facts: Facts,
+        query: Ints,
+        rank: Ints,
+        grade: Floats,
+        tie_first: Ints,
+        tie_last: Ints,
+        *,
+        returned: Ints,
+        in_run: Bools,
+        ties: Ints,
+        unknown: tuple[str, ...] = (),
+        scale: str = "levels",
+    ) -> None:
+        order = _order(query, rank)
+        if order is not None:
+            query, rank, grade = query[order], rank[order], grade[order]
+            tie_first, tie_last = tie_first[order], tie_last[order]
+        self.facts = facts
+        self.queries = facts.queries
+        self.query, self.rank, self.grade = query, rank, grade
+        self.tie_first, self.tie_last = tie_first, tie_last
+        self.returned, self.in_run, self.ties = returned, in_run, ties
+        self.unknown = unknown
+        self.scale = scale
+        self._cache: dict[object, object] = {}
+
+    @classmethod
+    def of(cls, qrels: Qrels, located: Located) -> JudgedRanks:
+        """The table of what a run's ``locate`` found."""
+        facts = facts_of(qrels)
+        return cls(
+            facts,
+            qrels.query[located.row],
+            located.rank,
+            qrels.grades[located.row],
+            located.tie_first,
+            located.tie_last,
+            returned=located.returned,
+            in_run=located.in_run,
+            ties=located.ties,
+            unknown=located.unknown,
+            scale=qrels.scale,
+        )
+
+    def share(self, key: object, make: Callable[[], _T]) -> _T:
+        """What ``make`` gives, computed once for this table: the common work of several measures."""
+        return cached(self._cache, key, make)
+
+    def relevant(self, rel: float) -> Relevant:
+        """The rows that are relevant at a level, in rank order."""
+        return self.share(("rows", rel), lambda: Relevant(self, rel))
+
+    def hits(self, rel: float, cutoff: int | None) -> Ints:
+        """How many documents of the top ``cutoff`` are relevant at the level, for each query."""
+
+        def build() -> Ints:
+            rows = self.relevant(rel)
+            return read_only(np.bincount(rows.query[: prefix(rows.rank, cutoff)], minlength=self.queries))
+
+        return self.share(("hits", rel, cutoff), build)
+
+    def dcg(self, gain: Gain, cutoff: int | None) -> Floats:
+        """Discounted cumulated gain of the top ``cutoff``: Σ gain ÷ log2(rank + 1), for each query."""
+
+        def rows() -> tuple[Ints, Ints, Floats]:
+            keep = self.grade > 0
+            order = np.argsort(self.rank[keep], kind="stable")
+            return self.query[keep][order], self.rank[keep][order], self.grade[keep][order]
+
+        def build() -> Floats:
+            query, rank, grade = self.share("gains", rows)
+            weights = self.share(("gains", gain), lambda: gain(grade) / np.log2(rank + 1.0))
+            end = prefix(rank, cutoff)
+            return read_only(tally(query[:end], weights[:end], self.queries))
+
+        return self.share(("dcg", gain, cutoff), build)
+
+    def tied(self) -> bool:
+        """Whether a judged document stands in a tie, so that another order of equal scores is possible."""
+        return self.share("tied", lambda: bool((self.tie_last > self.tie_first).any()))
+
+    def best(self) -> JudgedRanks:
+        """The same run with every tie ordered well: higher grades first, unjudged documents last."""
+        return self.share("best", lambda: self._ordered(best=True))
+
+    def worst(self) -> JudgedRanks:
+        """The same run with every tie ordered badly: unjudged documents first, higher grades last."""
+        return self.share("worst", lambda: self._ordered(best=False))
+
+    def _ordered(self, best: bool) -> JudgedRanks:
+        if not self.tied():
+            return self
+        order = np.lexsort((-self.grade, self.tie_first, self.query))
+        query, first, last = self.query[order], self.tie_first[order], self.tie_last[order]
+        new = np.ones(len(order), bool)
+        new[1:] = (query[1:] != query[:-1]) | (first[1:] != first[:-1])
+        starts = np.flatnonzero(new)
+        place = np.arange(len(order)) - starts[np.cumsum(new) - 1]
+        return JudgedRanks(
+            self.facts,
+            query,
+            first + place if best else last - place,
+            self.grade[order],
+            first,
+            last,
+            returned=self.returned,
+            in_run=self.in_run,
+            ties=self.ties,
+            unknown=self.unknown,
+            scale=self.scale,
+        )
+
+
+def judged_ranks(qrels: Qrels, run: Run, *, trec: bool = False) -> JudgedRanks:
+    """Rank the judged documents of ``qrels`` in ``run``; with ``trec`` in the order of trec_eval 9.0.8."""
+    return JudgedRanks.of(qrels, run.locate(qrels, float32=trec))
+
+
+_facts: dict[int, tuple[weakref.ref[Qrels], Facts]] = {}
+
+
+def facts_of(qrels: Qrels) -> Facts:
+    """The facts of these qrels, kept as long as the qrels are: a baseline and a candidate share them."""
+    key = id(qrels)
+    entry = _facts.get(key)
+    if entry is not None and entry[0]() is qrels:
+        return entry[1]
+    facts = Facts(qrels.query, qrels.grades, len(qrels.query_ids))
+    _facts[key] = (weakref.ref(qrels, lambda _: _facts.pop(key, None)), facts)
+    return facts
+
+
+def cached(cache: dict[object, object], key: object, make: Callable[[], _T]) -> _T:
+    """``cache[key]``, made first where it is not there."""
+    if key not in cache:
+        cache[key] = make()
+    return cache[key]  # type: ignore[return-value]  # a key is used with one kind of value
+
+
+def prefix(rank: Ints, cutoff: int | None) -> int:
+    """How many of these ranks, sorted ascending, are within the cut-off."""
+    return len(rank) if cutoff is None else int(rank.searchsorted(cutoff, "right"))
+
+
+def tally(query: Ints, weights: Floats, queries: int) -> Floats:
+    """The sum of the weights of each query's rows, added in the order of the rows."""
+    sums: Floats = np.bincount(query, weights, queries).astype(np.float64, copy=False)
+    return sums
+
+
+def places(query: Ints, queries: int) -> Ints:
+    """For rows that are sorted by query: the place of each row among those of its query, from 0."""
+    counts = np.bincount(query, minlength=queries)
+    starts = np.cumsum(counts) - counts
+    places: Ints = np.arange(len(query)) - starts[query]
+    return places
+
+
+def _order(query: Ints, rank: Ints) -> Ints | None:
+    """The order by query and rank, or None where the rows have it already."""
+    if len(query) < 2:
+        return None
+    step = int(rank.max()) + 1
+    key = query * step + rank
+    return None if bool((key[1:] > key[:-1]).all()) else np.argsort(key, kind="stable")

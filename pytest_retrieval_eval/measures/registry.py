@@ -1,0 +1,190 @@
+"""The one process-wide table of measure definitions: what a name means, which parameters it takes, where it
+comes from.
+
+A definition is data and one function over the judged ranks, so that a measure from outside is the equal of
+ours: ``register`` it, and every gate, file and report can name it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from pytest_retrieval_eval.errors import MeasureError, did_you_mean
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pytest_retrieval_eval.measures.names import Measure
+    from pytest_retrieval_eval.measures.ranks import JudgedRanks
+
+Score: TypeAlias = "Callable[[JudgedRanks, Measure], NDArray[np.float64]]"
+Counts: TypeAlias = "Callable[[JudgedRanks, Measure], NDArray[np.bool_]]"
+
+NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a measure: what it may be, and what it is when nobody says.
+
+    ``words`` are the words it accepts; ``number`` says that it accepts a number, which lies above ``above``
+    and below ``below`` (both exclusive); ``measure`` that its value is another measure. ``default`` is None
+    where it must be given. A parameter that is ``kept`` stays in the name even where it equals its default.
+    """
+
+    meaning: str
+    default: float | str | None = None
+    words: tuple[str, ...] = ()
+    number: bool = False
+    measure: bool = False
+    above: float = -float("inf")
+    below: float = float("inf")
+    kept: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What a measure's name means.
+
+    ``score(ranks, measure)`` gives one float64 for every query of the qrels, in their order; where the
+    query does not count for the measure the value is not looked at. ``counts(ranks, measure)`` gives one
+    bool for every query; None is the rule of ranking measures: something is relevant at the measure's
+    level. ``expected`` is the mean of the score over all orders of tied documents, where a closed form is
+    known; ``rises`` says that the score never falls when a document of higher grade changes places with a
+    lower one behind it, or with an unjudged one, so that the best and the worst order of tied documents are
+    known too.
+
+    ``spellings`` are other names (case does not matter), ``stems`` names that carry the cut-off behind an
+    underscore, as trec_eval's do (``ndcg_cut`` for ``ndcg_cut_10``), ``translations`` parameters as other
+    tools spell them. ``binary`` measures divide documents at a level, and take the parameter ``rel``.
+    """
+
+    name: str
+    meaning: str
+    source: str
+    score: Score
+    cutoff: Literal["required", "optional", "none"] = "optional"
+    binary: bool = True
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    counts: Counts | None = None
+    expected: Score | None = None
+    rises: bool = False
+    spellings: tuple[str, ...] = ()
+    stems: tuple[str, ...] = ()
+    translations: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
+    low: float = 0.0
+    high: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not NAME.fullmatch(self.name):
+            raise MeasureError(
+                f"{self.name!r} cannot name a measure: a name is lower-case letters, digits and underscores, "
+                "and begins with a letter."
+            )
+        parameters = dict(self.parameters)
+        if self.binary and "rel" not in parameters:
+            parameters = {"rel": REL, **parameters}
+        object.__setattr__(self, "parameters", MappingProxyType(parameters))
+        object.__setattr__(self, "translations", MappingProxyType(dict(self.translations)))
+
+
+# An explicit level stays in the name: over grades that are no whole numbers it says what a plain name cannot.
+REL = Parameter("the lowest grade that is relevant", 1.0, number=True, above=0.0, kept=True)
+
+_definitions: dict[str, Definition] = {}
+_spellings: dict[str, str] = {}
+_stems: dict[str, str] = {}
+_loaded = False
+
+
+def _load() -> None:
+    """Our own definitions register themselves when they are first asked for, not when names are imported."""
+    global _loaded
+    if not _loaded:
+        _loaded = True
+        importlib.import_module("pytest_retrieval_eval.measures.ranking")
+
+
+def register(definition: Definition) -> None:
+    """Add a measure for the whole process. To register the same definition again changes nothing.
+
+    Raises MeasureError where the name, or one of its spellings, already means another measure.
+    """
+    _load()
+    if _definitions.get(definition.name) is definition:
+        return
+    spelled = [definition.name, *definition.spellings, *definition.stems]
+    for word in spelled:
+        if owner := _owner(word):
+            raise MeasureError(
+                f"the measure {definition.name} cannot be registered: {word!r} already names the measure "
+                f"{owner}. Give it another name or spelling."
+            )
+    _definitions[definition.name] = definition
+    _spellings.update((word.casefold(), definition.name) for word in definition.spellings)
+    _stems.update((word.casefold(), definition.name) for word in definition.stems)
+
+
+def unregister(name: str) -> None:
+    """Take a measure out again, with its spellings. Raises MeasureError where no such measure is
+    registered.
+    """
+    definition(name)
+    del _definitions[name]
+    for table in (_spellings, _stems):
+        for word in [word for word, owner in table.items() if owner == name]:
+            del table[word]
+
+
+def _owner(word: str) -> str | None:
+    low = word.casefold()
+    return low if low in _definitions else _spellings.get(low) or _stems.get(low)
+
+
+def definitions() -> tuple[Definition, ...]:
+    """Every registered definition, ours first.
+
+    >>> [d.name for d in definitions()][:3]
+    ['hit', 'precision', 'recall']
+    """
+    _load()
+    return tuple(_definitions.values())
+
+
+def definition(name: str) -> Definition:
+    """The definition of a measure's own name (not of other spellings). Raises MeasureError with the closest
+    name.
+    """
+    found = find(name)
+    if found is None or found.name != name:
+        raise MeasureError(f"unknown measure {name}: {suggestion(name)}")
+    return found
+
+
+def find(word: str, *, stem: bool = False) -> Definition | None:
+    """The definition that a word names: its own name, or another spelling; with ``stem`` a name before
+    ``_k``.
+    """
+    _load()
+    low = word.casefold()
+    name = _stems.get(low) if stem else (low if low in _definitions else _spellings.get(low))
+    return None if name is None else _definitions[name]
+
+
+def suggestion(word: str, rest: str = "") -> str:
+    """The tail of an error sentence: the closest name with what followed it, or every name.
+
+    >>> suggestion("recal", "@5")
+    'did you mean recall@5?'
+    """
+    _load()
+    tail = did_you_mean(word, [*_definitions, *(s for d in _definitions.values() for s in d.spellings)])
+    if tail.startswith("known: "):
+        return "known: " + ", ".join(sorted(_definitions))
+    return tail.removesuffix("?") + rest + "?"
