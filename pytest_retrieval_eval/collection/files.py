@@ -18,6 +18,7 @@ import numbers
 import os
 import secrets
 import shutil
+import unicodedata
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -238,6 +239,36 @@ def json_id(value: object, where: str) -> str:
     if isinstance(value, numbers.Integral) and not isinstance(value, bool):
         return str(int(value))
     raise DataError(f"{where}: {excerpt(value)} is no id; expected a string or an integer")
+
+
+class JsonIds:
+    """The ids of one file or mapping as text; two that become one raise DataError.
+
+    With ``normalize`` ids are brought to Unicode form NFC.
+
+    >>> ids = JsonIds()
+    >>> ids(7, "qrels.jsonl:1")
+    '7'
+    >>> ids("7", "qrels.jsonl:2")
+    Traceback (most recent call last):
+    pytest_retrieval_eval.errors.DataError: qrels.jsonl:2: the ids 7 and '7' become one id; write it in one way
+    """
+
+    __slots__ = ("_normalize", "_seen")
+
+    def __init__(self, normalize: bool = False) -> None:
+        self._normalize = normalize
+        self._seen: dict[str, object] = {}
+
+    def __call__(self, value: object, where: str) -> str:
+        """The id as text; ``where`` says in an error where it stands."""
+        text = json_id(value, where)
+        if self._normalize and not text.isascii():
+            text = unicodedata.normalize("NFC", text)
+        first = self._seen.setdefault(text, value)
+        if first is not value and first != value:
+            raise DataError(f"{where}: the ids {first!r} and {value!r} become one id; write it in one way")
+        return text
 
 
 def json_number(value: object, where: str, what: str) -> float:
