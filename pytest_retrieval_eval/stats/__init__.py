@@ -1,0 +1,1 @@
+"""Statistics: arrays in, numbers out. Imports numpy and the standard library only."""
