@@ -87,7 +87,7 @@ class Measure:
         return _parse(text)
 
     def checked(self) -> Measure:
-        """This measure as ``parse`` would give it: known, complete, defaults left out. Raises MeasureError."""
+        """This measure as ``parse`` gives it: known, complete, defaults left out. Raises MeasureError."""
         return _canonical(self, str(self))
 
     @property

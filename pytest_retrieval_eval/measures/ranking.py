@@ -20,6 +20,7 @@ from pytest_retrieval_eval.measures.ranks import (
     exponential,
     linear,
     prefix,
+    tally,
 )
 from pytest_retrieval_eval.measures.registry import Definition, Parameter, register
 
@@ -59,7 +60,7 @@ def average_precision(ranks: JudgedRanks, measure: Measure) -> Floats:
     """Sum of the precision at the rank of each relevant document of the top k ÷ R."""
     rows = ranks.relevant(measure.rel)
     end = prefix(rows.rank, measure.cutoff)
-    sums = np.bincount(rows.query[:end], rows.precision[:end], ranks.queries)
+    sums = tally(rows.query[:end], rows.precision[:end], ranks.queries)
     return sums / _number_relevant(ranks, measure)
 
 
@@ -91,7 +92,7 @@ def has_judged_list(ranks: JudgedRanks, measure: Measure) -> Bools:
 
 
 def gain_of(ranks: JudgedRanks, measure: Measure) -> Gain:
-    """The gain function that the measure names. Raises MeasureError where 2^g is beyond what a float holds."""
+    """The gain function that the measure names. Raises MeasureError where 2^g is too large for a float."""
     if measure.get("gain") != "exp":
         return linear
     if ranks.facts.highest > 1000:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_retrieval_eval.measures.ranks import Floats, Ints, JudgedRanks, exponential, linear, places
+from pytest_retrieval_eval.measures.ranks import Floats, Ints, JudgedRanks, exponential, linear, places, tally
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.measures.names import Measure
@@ -56,9 +56,8 @@ def _groups(ranks: JudgedRanks, rel: float) -> _Groups:
 def _expected_hits(ranks: JudgedRanks, rel: float, cutoff: Ints | int | None) -> Floats:
     groups = _groups(ranks, rel)
     within = _within(groups, _ALL if cutoff is None else cutoff)
-    share: Floats = groups.relevant * within / (groups.last - groups.first + 1)
-    hits: Floats = np.bincount(groups.query, share, ranks.queries)
-    return hits
+    share: Floats = np.divide(groups.relevant * within, groups.last - groups.first + 1)
+    return tally(groups.query, share, ranks.queries)
 
 
 def _within(groups: _Groups, cutoff: Ints | int) -> Ints:
@@ -149,7 +148,7 @@ def expected_average_precision(ranks: JudgedRanks, measure: Measure) -> Floats:
     slope = (groups.relevant - 1) / np.maximum(size - 1, 1)
     sums = (groups.before + 1) * inverse + slope * (within - groups.first * inverse)
     sums = np.where(within > 0, groups.relevant / size * sums, 0.0)
-    total = np.bincount(groups.query, sums, ranks.queries)
+    total = tally(groups.query, sums, ranks.queries)
     return total / np.maximum(ranks.facts.relevant(measure.rel), 1)
 
 
@@ -166,4 +165,4 @@ def expected_ndcg(ranks: JudgedRanks, measure: Measure) -> Floats:
     mean = (discount[end] - discount[first - 1]) / (last - first + 1)
     mean = np.where(last == first, (first <= cutoff) / np.log2(first + 1.0), mean)
     ideal = ranks.facts.ideal_dcg(gain, measure.cutoff)
-    return np.bincount(query, gain(grade) * mean, ranks.queries) / np.where(ideal > 0, ideal, 1.0)
+    return tally(query, gain(grade) * mean, ranks.queries) / np.where(ideal > 0, ideal, 1.0)

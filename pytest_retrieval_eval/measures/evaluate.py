@@ -1,0 +1,562 @@
+"""``evaluate``: qrels and a run become per-query scores, and an account of which queries counted and which
+did not.
+
+A number without its n and without the queries that were left out is half a number: ``Scores`` carries the
+values of the queries that count for one measure, ``QueryCounts`` says what happened to all others.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pytest_retrieval_eval.errors import DataError, GateError, MeasureError, did_you_mean
+from pytest_retrieval_eval.measures import registry
+from pytest_retrieval_eval.measures.names import Measure
+from pytest_retrieval_eval.measures.ranks import Bools, Floats, Ints, JudgedRanks, judged_ranks, read_only
+
+if TYPE_CHECKING:
+    from pytest_retrieval_eval.collection.qrels import Qrels
+    from pytest_retrieval_eval.collection.queries import Queries
+    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.stats.means import Distribution
+
+
+def evaluate(
+    qrels: Qrels,
+    run: Run,
+    measures: str | Measure | Iterable[str | Measure],
+    *,
+    queries: Queries | None = None,
+    select: Collection[str] | None = None,
+    trec: bool = False,
+    complete: bool = False,
+) -> Evaluation:
+    """Measure a run on qrels.
+
+    A query counts for a ranking measure if at least one of its documents is relevant at the measure's
+    level, and with value 0 if the run lacks it or returned nothing. It does not count if it has no
+    judgments, if nothing is relevant, or if ``queries`` marks it unanswerable; queries of the run that are
+    not in the collection are ignored. All of that is reported in ``counts``. ``select`` narrows the
+    collection to these query ids.
+
+    ``trec`` counts and ranks as trec_eval 9.0.8 does: the topics that are in both the qrels and the run
+    count, also those without a relevant document (with 0), and scores are compared as float32; with
+    ``complete`` (trec_eval's ``-c``) all topics of the qrels count.
+
+    Raises MeasureError for a measure that is unknown or does not fit the grades, GateError where the qrels
+    judge nothing or the run has no query at all, DataError where ``select`` names a query that the
+    collection lacks.
+
+    The handbook's example, one query whose ranking is d7, d3, d1, d9, d4:
+
+    >>> from pytest_retrieval_eval.collection.qrels import Qrels
+    >>> from pytest_retrieval_eval.collection.run import Run
+    >>> qrels = Qrels.of({"q": {"d1": 3, "d3": 2, "d5": 2, "d4": 1}})
+    >>> run = Run.of({"q": ["d7", "d3", "d1", "d9", "d4"]})
+    >>> names = ["recall@5", "map", "ndcg@5", "ndcg(gain=exp)@5"]
+    >>> for scores in evaluate(qrels, run, names):
+    ...     print(scores.measure, round(scores.mean, 2), scores.n)
+    recall@5 0.75 1 map 0.44 1 ndcg@5 0.55 1 ndcg(gain=exp)@5 0.53 1
+    """
+    if complete and not trec:
+        raise MeasureError("complete=True is trec_eval's -c: it goes with trec=True.")
+    wanted = [measures] if isinstance(measures, (str, Measure)) else list(measures)
+    if not wanted:
+        raise MeasureError("no measure was asked for; name at least one, such as recall@5.")
+    names = tuple(dict.fromkeys(_measure(name) for name in wanted))
+    if not len(qrels):
+        raise GateError(f"{qrels.source or 'the qrels'} judge no document, so that nothing can be measured.")
+    ranks = judged_ranks(qrels, run, trec=trec)
+    if not ranks.in_run.any() and not ranks.unknown:
+        raise GateError(
+            f"the run {run.name or run.source or 'given'} has no query at all: nothing can be measured."
+        )
+    evaluation = Evaluation(qrels, run, ranks, names, queries, select, trec=trec, complete=complete)
+    for name in names:
+        evaluation.scores(name)
+    return evaluation
+
+
+class Counted:
+    """The queries that count for a measure, shared by all measures for which the same ones do."""
+
+    __slots__ = ("_all", "_ids", "_places", "rows")
+
+    def __init__(self, rows: Ints, all_ids: tuple[str, ...]) -> None:
+        self.rows = rows
+        self._all = all_ids
+        self._ids: tuple[str, ...] | None = all_ids if len(rows) == len(all_ids) else None
+        self._places: dict[str, int] | None = None
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Their ids, in the order of the qrels."""
+        if self._ids is None:
+            self._ids = tuple([self._all[row] for row in self.rows.tolist()])
+        return self._ids
+
+    def place(self, query_id: str) -> int | None:
+        """Where a query stands among them, or None."""
+        if self._places is None:
+            self._places = {query_id: place for place, query_id in enumerate(self.ids)}
+        return self._places.get(query_id)
+
+
+class Scores:
+    """One measure's values for the queries that count for it.
+
+    ``values`` is float64, one for each of ``query_ids``, in the order of the qrels, read-only.
+    """
+
+    __slots__ = ("_counted", "_mean", "_why_none", "measure", "values")
+
+    def __init__(
+        self, measure: Measure, counted: Counted, values: Floats, why_none: Callable[[], str]
+    ) -> None:
+        self.measure = measure
+        self.values = values
+        self._counted = counted
+        self._why_none = why_none
+        self._mean: float | None = None
+
+    @property
+    def query_ids(self) -> tuple[str, ...]:
+        """The queries that count."""
+        return self._counted.ids
+
+    @property
+    def n(self) -> int:
+        """How many queries count."""
+        return len(self.values)
+
+    @property
+    def mean(self) -> float:
+        """The mean over the queries that count: the exactly rounded sum ÷ n. GateError where none does."""
+        if self._mean is None:
+            if not self.n:
+                raise GateError(self._why_none())
+            self._mean = math.fsum(self.values.tolist()) / self.n
+        return self._mean
+
+    @property
+    def distribution(self) -> Distribution:
+        """How the values are spread. GateError where no query counts."""
+        from pytest_retrieval_eval.stats.means import distribution
+
+        if not self.n:
+            raise GateError(self._why_none())
+        return distribution(self.values)
+
+    def get(self, query_id: str, default: float | None = None) -> float | None:
+        """The value of one query, or ``default`` where it does not count."""
+        place = self._counted.place(query_id)
+        return default if place is None else float(self.values[place])
+
+    def to_dict(self) -> dict[str, float]:
+        """Query id → value, in the order of the qrels."""
+        return dict(zip(self.query_ids, self.values.tolist(), strict=True))
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __repr__(self) -> str:
+        return f"Scores({self.measure}, n={self.n}" + (f", mean={self.mean:.4f})" if self.n else ")")
+
+
+@dataclass(frozen=True, slots=True)
+class Short:
+    """Lists that end above a cut-off: ``filled`` of their ``lists`` × ``cutoff`` slots hold a document."""
+
+    cutoff: int
+    lists: int
+    filled: int
+
+    @property
+    def slots(self) -> int:
+        """The ranks that these lists could fill."""
+        return self.lists * self.cutoff
+
+    def __str__(self) -> str:
+        filled = f"{self.filled} of {self.slots} slots filled"
+        return filled if self.lists == 1 else f"{self.lists} lists end above rank {self.cutoff}: {filled}"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryCounts:
+    """What became of each query: how many are judged, and which were left out, or counted 0, and why.
+
+    Tuples of query ids. ``judged`` counts the queries with at least one judgment; ``unjudged`` have none,
+    or an empty entry; ``without_relevant`` are judged, and nothing reaches grade 1 (grade 0 is passed,
+    where grades are no whole numbers); ``unanswerable`` are marked so; ``returned_nothing`` are judged, and
+    the run has no document for them; ``not_in_collection`` are in the run alone; ``failed`` are those for
+    which the retriever raised. ``duplicates`` counts the documents that a list repeats, ``short`` the lists
+    that end above a cut-off that was asked for.
+    """
+
+    judged: int = 0
+    unjudged: tuple[str, ...] = ()
+    without_relevant: tuple[str, ...] = ()
+    unanswerable: tuple[str, ...] = ()
+    returned_nothing: tuple[str, ...] = ()
+    not_in_collection: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+    duplicates: int = 0
+    short: tuple[Short, ...] = ()
+
+    def notes(self) -> tuple[str, ...]:
+        """What is worth saying, a sentence each; empty where every query counted and every list was full.
+
+        >>> QueryCounts(returned_nothing=("2",), not_in_collection=("9",)).notes()
+        ('1 query returned nothing: 2', '1 run query has no judgments: 9')
+        """
+        lines = [
+            _note(self.returned_nothing, "query returned nothing", "queries returned nothing"),
+            _note(self.unjudged, "query is unjudged and not counted", "queries are unjudged and not counted"),
+            _note(
+                self.without_relevant,
+                "query has judgments and nothing relevant, and is not counted",
+                "queries have judgments and nothing relevant, and are not counted",
+            ),
+            _note(
+                self.unanswerable,
+                "query is unanswerable and not counted",
+                "queries are unanswerable and not counted",
+            ),
+            _note(self.not_in_collection, "run query has no judgments", "run queries have no judgments"),
+            _note(self.failed, "query made the retriever fail", "queries made the retriever fail"),
+        ]
+        if self.duplicates:
+            repeated = "1 document is" if self.duplicates == 1 else f"{self.duplicates} documents are"
+            lines.append(f"{repeated} repeated in a list: only the first counts, the others fill a slot")
+        return tuple([line for line in lines if line] + [str(short) for short in self.short])
+
+
+def _note(ids: tuple[str, ...], one: str, many: str, most: int = 5) -> str:
+    if not ids:
+        return ""
+    more = f" and {len(ids) - most} more" if len(ids) > most else ""
+    return f"{len(ids)} {one if len(ids) == 1 else many}: {', '.join(ids[:most])}{more}"
+
+
+@dataclass(frozen=True, slots=True)
+class TieInterval:
+    """How much of a mean hangs on the order of documents with equal scores.
+
+    ``minimum`` and ``maximum`` are the smallest and largest mean over all orders, ``expected`` the mean
+    over all orders, each equally likely (None where no closed form is known). ``low``, ``high`` are per
+    query, for ``query_ids``.
+    """
+
+    measure: Measure
+    minimum: float
+    expected: float | None
+    maximum: float
+    query_ids: tuple[str, ...] = field(repr=False)
+    low: Floats = field(repr=False)
+    high: Floats = field(repr=False)
+
+    @property
+    def matters(self) -> bool:
+        """Whether the order of ties can move the mean by more than 1e-9."""
+        return self.maximum - self.minimum > 1e-9
+
+
+class Evaluation:
+    """The scores of one run on one set of labels, for any number of measures.
+
+    ``measures`` are those that were asked for, in that order, and iterating gives their ``Scores``;
+    ``scores`` (or ``evaluation[...]``) gives any other measure's as well.
+    """
+
+    def __init__(
+        self,
+        qrels: Qrels,
+        run: Run,
+        ranks: JudgedRanks,
+        measures: tuple[Measure, ...],
+        queries: Queries | None = None,
+        select: Collection[str] | None = None,
+        *,
+        trec: bool = False,
+        complete: bool = False,
+    ) -> None:
+        self.qrels = qrels
+        self.run = run
+        self.ranks = ranks
+        self.measures = measures
+        self.trec = trec
+        self.complete = complete
+        self._queries = queries
+        self._select = None if select is None else frozenset(select)
+        self._scores: dict[Measure, Scores] = {}
+        self._counted: dict[bytes, Counted] = {}
+        self._counts: QueryCounts | None = None
+        self._warnings: tuple[str, ...] | None = None
+        self._check_select()
+        ids = qrels.query_ids
+        inside = np.ones(len(ids), bool)
+        if self._select is not None:
+            inside &= np.fromiter((query_id in self._select for query_id in ids), bool, len(ids))
+        # trec_eval knows no unanswerable queries.
+        if not trec and queries is not None and queries.unanswerable:
+            unanswerable = queries.unanswerable
+            inside &= np.fromiter((query_id not in unanswerable for query_id in ids), bool, len(ids))
+        self._inside: Bools = inside
+
+    def scores(self, measure: str | Measure) -> Scores:
+        """The scores of a measure, computed now if it was not asked for before. Raises MeasureError."""
+        name = _measure(measure)
+        if name not in self._scores:
+            counted = self._count(name)
+            self._scores[name] = Scores(
+                name, counted, self._values(name, self.ranks, counted), lambda: self._why_none(name)
+            )
+        return self._scores[name]
+
+    __getitem__ = scores
+
+    def __iter__(self) -> Iterator[Scores]:
+        return (self.scores(measure) for measure in self.measures)
+
+    def __len__(self) -> int:
+        return len(self.measures)
+
+    def __repr__(self) -> str:
+        return f"Evaluation({', '.join(repr(scores) for scores in self)})"
+
+    def ties(self, measure: str | Measure) -> TieInterval:
+        """The smallest, expected and largest mean over the orders of documents with equal scores.
+
+        Raises MeasureError where a measure does not say how ties move it, GateError where no query counts.
+        """
+        name = _measure(measure)
+        definition = registry.definition(name.name)
+        scores, counted = self.scores(name), self._count(name)
+        if not self.ranks.tied():
+            mean = scores.mean
+            return TieInterval(name, mean, mean, mean, scores.query_ids, scores.values, scores.values)
+        if not definition.rises:
+            raise MeasureError(f"{name} does not say how the order of tied documents moves it.")
+        low = self._values(name, self.ranks.worst(), counted)
+        high = self._values(name, self.ranks.best(), counted)
+        why: Callable[[], str] = lambda: self._why_none(name)  # noqa: E731
+        expected = None
+        if definition.expected is not None:
+            values = definition.expected(self.ranks, name)[counted.rows]
+            expected = Scores(name, counted, values, why).mean
+        return TieInterval(
+            name,
+            Scores(name, counted, low, why).mean,
+            expected,
+            Scores(name, counted, high, why).mean,
+            scores.query_ids,
+            low,
+            high,
+        )
+
+    @property
+    def counts(self) -> QueryCounts:
+        """What became of each query."""
+        if self._counts is None:
+            self._counts = self._account()
+        return self._counts
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the qrels and the run warned of, and where reading scores as float32 made ties (``trec``)."""
+        if self._warnings is None:
+            note = self._float32_note() if self.trec else ""
+            self._warnings = (*self.qrels.warnings, *self.run.warnings, *([note] if note else []))
+        return self._warnings
+
+    def to_frame(self) -> Any:
+        """A pandas data frame with the columns query_id, measure, value: a row for each query and measure."""
+        try:
+            pandas = importlib.import_module("pandas")
+        except ImportError as error:
+            raise GateError("to_frame needs pandas, which is not installed: pip install pandas.") from error
+        scores = list(self)
+        return pandas.DataFrame(
+            {
+                "query_id": [query_id for one in scores for query_id in one.query_ids],
+                "measure": [str(one.measure) for one in scores for _ in range(one.n)],
+                "value": np.concatenate([one.values for one in scores]),
+            }
+        )
+
+    def _count(self, measure: Measure) -> Counted:
+        """Which queries count for a measure: the table of the contract, or trec_eval's topics."""
+        ranks = self.ranks
+        definition = registry.definition(measure.name)
+        mask = self._inside.copy()
+        if self.trec:
+            mask &= ranks.facts.judged > 0 if self.complete else ranks.in_run & (ranks.facts.judged > 0)
+        if definition.counts is not None:
+            mask &= definition.counts(ranks, measure)
+        elif not self.trec:
+            mask &= ranks.facts.relevant(measure.rel) > 0 if definition.binary else ranks.facts.positive
+        key = mask.tobytes()
+        if key not in self._counted:
+            self._counted[key] = Counted(np.flatnonzero(mask), self.qrels.query_ids)
+        return self._counted[key]
+
+    def _values(self, measure: Measure, ranks: JudgedRanks, counted: Counted) -> Floats:
+        definition = registry.definition(measure.name)
+        self._fits(measure, definition)
+        values = np.asarray(definition.score(ranks, measure), np.float64)
+        if values.shape != (ranks.queries,):
+            raise MeasureError(
+                f"the measure {measure} gave values of shape {values.shape}; expected one for each of the "
+                f"{ranks.queries} queries of the qrels."
+            )
+        values = values[counted.rows]
+        if np.isnan(values).any():
+            query_id = counted.ids[int(np.flatnonzero(np.isnan(values))[0])]
+            raise MeasureError(
+                f"the measure {measure} gave no number (NaN) for query {query_id}, which it counts."
+            )
+        return read_only(values)
+
+    def _fits(self, measure: Measure, definition: registry.Definition) -> None:
+        """A plain binary measure over grades that are no whole numbers would cut them at a level nobody
+        chose.
+        """
+        if not definition.binary or measure.get("rel") is not None:
+            return
+        if self.qrels.scale == "unit":
+            raise MeasureError(
+                f"{measure}: the labels of {self.qrels.source or 'these qrels'} lie on the unit scale, on "
+                f"which {measure.name} is not available yet without a level. Say which grade is "
+                f"relevant, as in {_with_rel(measure)}."
+            )
+        row = self.ranks.facts.fractional
+        if row is not None:
+            query_id = self.qrels.query_ids[int(self.qrels.query[row])]
+            raise MeasureError(
+                f"{measure} needs to know which documents are relevant, and the grades of "
+                f"{self.qrels.source or 'the qrels'} are no whole numbers (query {query_id}, document "
+                f"{self.qrels.docs[row]}: {self.qrels.grades[row]:g}). Say from which grade on a document is "
+                f"relevant, as in {_with_rel(measure)}, or use ndcg, which needs no level."
+            )
+
+    def _why_none(self, measure: Measure) -> str:
+        """The sentence for a measure for which no query counts."""
+        said = f"no query counts for {measure}: "
+        facts, source = self.ranks.facts, self.qrels.source or "the qrels"
+        definition = registry.definition(measure.name)
+        if self._select is not None and not self._inside.any():
+            return said + f"none of the {len(self._select)} selected queries can be counted in {source}."
+        if self.trec and not (self.ranks.in_run & (facts.judged > 0) & self._inside).any():
+            return said + f"no topic of {source} is in the run."
+        if definition.counts is not None:
+            return (
+                said + f"the run has no list for any judged query of {source}, or the measure leaves all out."
+            )
+        relevant = facts.relevant(measure.rel) > 0 if definition.binary else facts.positive
+        if not relevant.any():
+            level = f">= {measure.rel:g}" if definition.binary else "above 0"
+            return (
+                said + f"no document has grade {level}; the highest grade in {source} is {facts.highest:g}."
+            )
+        return said + (
+            f"the {int(relevant.sum())} queries of {source} with a relevant document are unanswerable or "
+            "not selected."
+        )
+
+    def _check_select(self) -> None:
+        if self._select is None:
+            return
+        if not self._select:
+            raise GateError("the selection holds no query, so that nothing can be measured.")
+        unknown = self._select.difference(self.qrels.query_ids, self._queries or ())
+        if unknown:
+            first = min(unknown)
+            known = [*self.qrels.query_ids, *(self._queries or ())]
+            raise DataError(
+                f"the selection names {len(unknown)} "
+                f"{'query that is' if len(unknown) == 1 else 'queries that are'} neither in "
+                f"{self.qrels.source or 'the qrels'} nor among the queries, the first is {first}"
+                + (f"; {did_you_mean(first, known)}" if len(known) <= 1000 else ".")
+            )
+
+    def _account(self) -> QueryCounts:
+        ranks, ids, queries = self.ranks, self.qrels.query_ids, self._queries
+        facts = ranks.facts
+        chosen = self._select
+        unanswerable = queries.unanswerable if queries is not None and not self.trec else frozenset[str]()
+        judged = self._inside & (facts.judged > 0)
+        relevant = facts.relevant(1.0) > 0 if facts.fractional is None else facts.positive
+
+        def named(mask: Bools) -> tuple[str, ...]:
+            return tuple([ids[row] for row in np.flatnonzero(mask).tolist()])
+
+        outside = [] if queries is None else self._beyond_qrels(queries)
+        others = [query_id for query_id in outside if query_id not in unanswerable]
+        collection = frozenset(queries or ())
+        failed = [query_id for query_id in self.run.errors if chosen is None or query_id in chosen]
+        duplicates = {
+            query_id: count
+            for query_id, count in self.run.duplicates.items()
+            if count and query_id not in ranks.unknown
+        }
+        lengths = ranks.returned[judged]
+        short = []
+        for cutoff in sorted({measure.cutoff for measure in self.measures if measure.cutoff is not None}):
+            ends = lengths[(lengths > 0) & (lengths < cutoff)]
+            if len(ends):
+                short.append(Short(cutoff, len(ends), int(ends.sum())))
+        return QueryCounts(
+            judged=int(judged.sum()),
+            unjudged=named(self._inside & (facts.judged == 0)) + tuple(others),
+            without_relevant=named(judged & ~relevant),
+            unanswerable=tuple(
+                [
+                    query_id
+                    for query_id in queries or ()
+                    if query_id in unanswerable and (chosen is None or query_id in chosen)
+                ]
+            ),
+            returned_nothing=named(judged & (ranks.returned == 0)),
+            not_in_collection=tuple([query_id for query_id in ranks.unknown if query_id not in collection]),
+            failed=tuple(failed),
+            duplicates=sum(
+                count for query_id, count in duplicates.items() if chosen is None or query_id in chosen
+            ),
+            short=tuple(short),
+        )
+
+    def _beyond_qrels(self, queries: Queries) -> list[str]:
+        known = frozenset(self.qrels.query_ids)
+        return [
+            query_id
+            for query_id in queries
+            if query_id not in known and (self._select is None or query_id in self._select)
+        ]
+
+    def _float32_note(self) -> str:
+        if not self.ranks.ties.any():
+            return ""
+        more = self.ranks.ties - self.run.locate(self.qrels).ties
+        rows = np.flatnonzero(more > 0)
+        if not len(rows):
+            return ""
+        where = "query" if len(rows) == 1 else "queries"
+        return (
+            f"trec mode compares scores as float32, as trec_eval 9.0.8 does: in {len(rows)} {where} "
+            f"(the first is {self.qrels.query_ids[int(rows[0])]}) {int(more[rows].sum())} more documents are "
+            "tied than as float64, and are ordered by document id."
+        )
+
+
+def _measure(name: str | Measure) -> Measure:
+    return name.checked() if isinstance(name, Measure) else Measure.parse(name)
+
+
+def _with_rel(measure: Measure) -> Measure:
+    return Measure(measure.name, measure.cutoff, (*measure.params, ("rel", 0.5)))
