@@ -247,11 +247,11 @@ class JsonIds:
     With ``normalize`` ids are brought to Unicode form NFC.
 
     >>> ids = JsonIds()
-    >>> ids(7, "qrels.jsonl:1")
+    >>> ids(7, "q.jsonl:1")
     '7'
-    >>> ids("7", "qrels.jsonl:2")
+    >>> ids("7", "q.jsonl:2")
     Traceback (most recent call last):
-    pytest_retrieval_eval.errors.DataError: qrels.jsonl:2: the ids 7 and '7' become one id; write it in one way
+    pytest_retrieval_eval.errors.DataError: q.jsonl:2: the ids 7 and '7' become one; write it in one way
     """
 
     __slots__ = ("_normalize", "_seen")
@@ -267,7 +267,7 @@ class JsonIds:
             text = unicodedata.normalize("NFC", text)
         first = self._seen.setdefault(text, value)
         if first is not value and first != value:
-            raise DataError(f"{where}: the ids {first!r} and {value!r} become one id; write it in one way")
+            raise DataError(f"{where}: the ids {first!r} and {value!r} become one; write it in one way")
         return text
 
 

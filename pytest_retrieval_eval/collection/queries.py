@@ -38,9 +38,9 @@ class _Query:
 class Queries:
     """Queries by id, in the order of their file. The id is the key; two queries may have the same text.
 
-    >>> queries = Queries.of({"q1": "How long is the warranty?", "q2": {"text": "Hello", "tags": {"type": "chat"}}})
+    >>> queries = Queries.of({"q1": "Is it insured?", "q2": {"text": "Hello", "tags": {"type": "chat"}}})
     >>> queries.text("q1"), sorted(queries.select({"type": "chat"}))
-    ('How long is the warranty?', ['q2'])
+    ('Is it insured?', ['q2'])
     """
 
     ids: tuple[str, ...]
@@ -51,11 +51,11 @@ class Queries:
 
     @classmethod
     def read(cls, path: PathLike, *, normalize_ids: bool = False) -> Queries:
-        """Read ``queries.jsonl`` or a table ``id<TAB>text`` (ending .tsv, .txt or .csv-less); see below.
+        """Read JSON Lines, or a table ``id<TAB>text`` where the name ends in .tsv or .txt.
 
         JSON Lines: one object per query with ``_id`` (or ``query_id``, ``id``), ``text`` (or ``query``), and
-        optional ``tags`` {…} and ``metadata`` {…} (both can be selected on; tags win), ``unanswerable`` true or
-        false, ``roles`` [...]. Other keys are ignored. A table may begin with a header line.
+        optional ``tags`` {…} and ``metadata`` {…} (both can be selected on; tags win), ``unanswerable`` true
+        or false, ``roles`` [...]. Other keys are ignored. A table may begin with a header line.
 
         An id that stands twice, a query without text, and a file without queries raise DataError.
         ``normalize_ids`` brings ids to Unicode form NFC.
@@ -71,7 +71,7 @@ class Queries:
 
     @classmethod
     def of(cls, queries: Mapping[Any, str | Mapping[str, object]]) -> Queries:
-        """Queries of a mapping from id to text, or to what a line of ``queries.jsonl`` holds besides the id."""
+        """Queries of a mapping from id to text, or to what a line of queries.jsonl holds besides the id."""
         if not isinstance(queries, Mapping):
             raise DataError(
                 f"queries are {excerpt(queries)}; expected a mapping from query id to text (or to a mapping)"
@@ -122,9 +122,9 @@ class Queries:
     def select(self, where: Mapping[str, object]) -> frozenset[str]:
         """The ids of the queries whose tags have these values.
 
-        Values are compared as JSON: ``true`` is not ``"true"``, 1 is not ``"1"``, 1 is 1.0. A list means any of
-        its values, several keys mean and; no key selects every query. A tag or value that no query has, and a
-        combination that selects nothing, raise DataError.
+        Values are compared as JSON: ``true`` is not ``"true"``, 1 is not ``"1"``, 1 is 1.0. A list means any
+        of its values, several keys mean and; no key selects every query. A tag or value that no query has, and
+        a combination that selects nothing, raise DataError.
 
         >>> queries = Queries.of({"1": {"text": "a", "tags": {"type": "policy", "year": 2024}},
         ...                       "2": {"text": "b", "tags": {"type": "price", "year": 2024}}})
@@ -132,7 +132,7 @@ class Queries:
         ['1', '2']
         >>> queries.select({"type": "polcy"})
         Traceback (most recent call last):
-        pytest_retrieval_eval.errors.DataError: where type = "polcy": no query has this value; did you mean "policy"?
+        pytest_retrieval_eval.errors.DataError: where type = "polcy": no query has it; did you mean "policy"?
         """
         if not isinstance(where, Mapping):
             raise DataError(f"where is {excerpt(where)}; expected a mapping from tag to value")
@@ -148,9 +148,7 @@ class Queries:
             for option in options:
                 text = json_text(option, f"where {tag}")
                 if text not in values:
-                    raise DataError(
-                        f"where {tag} = {text}: no query has this value; {_nearest(text, values)}"
-                    )
+                    raise DataError(f"where {tag} = {text}: no query has it; {_nearest(text, values)}")
                 found |= values[text]
             chosen &= found
         if not chosen:
@@ -159,9 +157,9 @@ class Queries:
         return chosen
 
     def values_of(self, tag: str) -> dict[str, frozenset[str]]:
-        """The queries that have each value of a tag; the value as JSON text (``"policy"`` with its quotes, ``true``).
+        """The queries that have each value of a tag; the value as JSON text (strings in quotes, ``true``, ``7``).
 
-        Values are in the order of their text; queries without the tag are in none. An unknown tag raises DataError.
+        In the order of the texts; queries without the tag are in none. An unknown tag raises DataError.
         """
         if tag not in self._cache:
             index: dict[str, set[str]] = {}
@@ -286,6 +284,15 @@ def _fields(row: Mapping[str, object], name: str, key: str, where: str) -> Mappi
         raise DataError(
             f"{where}: the {name} of query {key!r} are {excerpt(value)}; expected an object {{…}}"
         )
+    return {name: _frozen(part) for name, part in value.items()}
+
+
+def _frozen(value: object) -> object:
+    # What the caller's lists become later must not reach us, nor the other way round.
+    if isinstance(value, (list, tuple)):
+        return tuple(_frozen(part) for part in value)
+    if isinstance(value, Mapping):
+        return {name: _frozen(part) for name, part in value.items()}
     return value
 
 
@@ -312,7 +319,7 @@ def _table(path: PathLike) -> Iterator[tuple[int, str, str]]:
                 f"{path}:{number}: {excerpt(line)} has no tab; expected a query id, a tab, and a text"
             )
         if first:
-            first = False
+            first = line.startswith("#")
             if query_id.strip().lower() in _HEADER_IDS and text.strip().lower() in _HEADER_TEXTS:
                 continue
         yield number, query_id.strip(), text.strip()
