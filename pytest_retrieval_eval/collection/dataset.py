@@ -1,0 +1,385 @@
+"""A test collection in a folder or in one file: queries, judgments, and a corpus that is read only when asked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pytest_retrieval_eval.collection.files import (
+    JsonIds,
+    PathLike,
+    bare_suffixes,
+    digest,
+    excerpt,
+    json_id,
+    json_lines,
+    json_value,
+    lines,
+)
+from pytest_retrieval_eval.collection.qrels import Judged, Qrels, QrelsBuilder
+from pytest_retrieval_eval.collection.queries import ID_KEYS, Queries, QueriesBuilder, nfc_twins
+from pytest_retrieval_eval.errors import DataError, did_you_mean
+
+_COMPRESSED = ("", ".gz", ".zst", ".bz2", ".xz")
+_QUERIES = ("queries.jsonl", "queries.tsv")
+_QRELS = (".tsv", ".txt", ".qrels", ".trec", ".jsonl", ".json")
+_DOC_KEYS = ("_id", "doc_id", "id")
+# BEIR's corpora begin each line with the id: what is not asked for need not be parsed.
+_LEADING_ID = re.compile(r'\s*\{\s*"_id"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+)\s*[,}]')
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document of the corpus."""
+
+    title: str
+    text: str
+
+
+class Corpus:
+    """The documents of a collection; a file is read only when a text is asked for, and only what was asked is kept.
+
+    >>> Corpus.of({"d1": "Refunds take 14 days."}).get("d1")
+    Document(title='', text='Refunds take 14 days.')
+    """
+
+    __slots__ = ("_complete", "_digest", "_documents", "_normalize", "path")
+
+    def __init__(self, path: Path | None, documents: Mapping[str, Document], normalize_ids: bool) -> None:
+        self.path = path
+        self._documents: dict[str, Document | None] = dict(documents)
+        self._complete = path is None
+        self._normalize = normalize_ids
+        self._digest: str | None = None
+
+    @classmethod
+    def read(cls, path: PathLike, *, normalize_ids: bool = False) -> Corpus:
+        """A corpus in JSON Lines (``_id``, ``title``, ``text``); nothing is read yet."""
+        return cls(Path(path), {}, normalize_ids)
+
+    @classmethod
+    def of(cls, documents: Mapping[Any, str | Mapping[str, object]]) -> Corpus:
+        """A corpus of a mapping from document id to text, or to {"title", "text"}."""
+        ids = JsonIds()
+        made: dict[str, Document] = {}
+        for key, value in documents.items():
+            where = f"document {excerpt(key)}"
+            row = value if isinstance(value, Mapping) else {"text": value}
+            made[ids(key, where)] = _document(row, where)
+        return cls(None, made, False)
+
+    def __repr__(self) -> str:
+        return f"<Corpus {self.path or 'in memory'}>"
+
+    def get(self, doc_id: str) -> Document | None:
+        """One document, None where the corpus lacks it; each new id reads the file: ask for many at once."""
+        return self.get_many([doc_id]).get(doc_id)
+
+    def get_many(self, doc_ids: Iterable[str]) -> dict[str, Document]:
+        """Those of the documents that the corpus has, in one pass over the file; it ends with the last one found."""
+        asked = list(dict.fromkeys(doc_ids))
+        missing = {doc_id for doc_id in asked if doc_id not in self._documents}
+        if missing and not self._complete:
+            self._documents.update(self._scan(missing))
+        return {doc_id: found for doc_id in asked if (found := self._documents.get(doc_id)) is not None}
+
+    @property
+    def digest(self) -> str:
+        """``sha256:<hex>`` of the file's text, or of the documents where there is no file."""
+        if self._digest is None:
+            self._digest = digest(self.path) if self.path is not None else self._digest_of_documents()
+        return self._digest
+
+    def _scan(self, wanted: set[str]) -> dict[str, Document | None]:
+        path = str(self.path)
+        # What the file lacks is remembered as None, so that it is not looked for again.
+        found: dict[str, Document | None] = dict.fromkeys(wanted)
+        left = set(wanted)
+        for number, line in lines(path):
+            if not line or line.isspace():
+                continue
+            where = f"{path}:{number}"
+            if leading := _LEADING_ID.match(line):
+                doc_id = self._as_id(json_value(leading[1], where), where)
+                if doc_id not in left:
+                    continue
+            row = json_value(line, where, expected="one JSON object in each line")
+            if not isinstance(row, dict):
+                raise DataError(f"{where}: expected one JSON object in each line, found {excerpt(line)}")
+            key = next((key for key in _DOC_KEYS if key in row), None)
+            if key is None:
+                raise DataError(f"{where}: the document has no '_id'; found the keys {excerpt(list(row))}")
+            doc_id = self._as_id(row[key], where)
+            if doc_id in left:
+                found[doc_id] = _document(row, where)
+                left.discard(doc_id)
+                if not left:
+                    break
+        return found
+
+    def _as_id(self, value: object, where: str) -> str:
+        doc_id = json_id(value, where)
+        return unicodedata.normalize("NFC", doc_id) if self._normalize else doc_id
+
+    def _digest_of_documents(self) -> str:
+        rows = sorted((key, doc.title, doc.text) for key, doc in self._documents.items() if doc is not None)
+        return "sha256:" + hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Dataset:
+    """Queries and judgments that belong together, perhaps with the corpus that they are about.
+
+    ``path`` is the folder or file (None where it was made in memory), ``split`` the part of the judgments that is
+    used, ``warnings`` what was found odd while reading.
+
+    >>> dataset = Dataset.of(queries={"q1": "refund?"}, qrels={"q1": ["d1"]}, name="shop")
+    >>> dataset
+    <Dataset shop: 1 query, 1 judgment>
+    """
+
+    name: str
+    path: Path | None
+    queries: Queries
+    qrels: Qrels
+    corpus: Corpus | None = None
+    split: str | None = None
+    warnings: tuple[str, ...] = ()
+    _cache: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def read(
+        cls, path: PathLike, *, name: str | None = None, split: str | None = None, normalize_ids: bool = False
+    ) -> Dataset:
+        """Read a folder, or one JSON Lines file of rows.
+
+        A folder (BEIR's layout): ``queries.jsonl`` (or ``queries.tsv``; without either, only the ids in the
+        judgments are known), ``qrels/SPLIT.tsv`` and optionally ``corpus.jsonl``; each may be compressed (.gz,
+        .zst, .bz2, .xz). ``split`` is by default ``test``, else the only one.
+
+        A file: each line ``{"query_id", "query", "relevant": {document: grade} | [document, ...], "tags": {...}}``;
+        ``relevant`` may be absent only where ``unanswerable`` is true.
+
+        ``name`` is by default that of the folder or file. ``normalize_ids`` brings ids to Unicode form NFC.
+        Whatever is missing, empty or contradictory raises DataError.
+        """
+        place = Path(path)
+        if place.is_dir():
+            return _read_folder(place, name, split, normalize_ids)
+        if split is not None:
+            raise DataError(f"{path}: split {split!r} was asked for, but only a dataset folder has splits")
+        queries, qrels = _read_rows(place, normalize_ids)
+        return cls._checked(name or _stem(place), place, queries, qrels, None, None)
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        queries: Queries | Mapping[Any, str | Mapping[str, object]] | None = None,
+        qrels: Qrels | Mapping[Any, Judged],
+        corpus: Corpus | Mapping[Any, str | Mapping[str, object]] | None = None,
+        name: str = "",
+    ) -> Dataset:
+        """A dataset of objects or plain mappings; without ``queries`` only their ids in ``qrels`` are known."""
+        made = qrels if isinstance(qrels, Qrels) else Qrels.of(qrels)
+        if queries is None:
+            queries = Queries.without_texts(made.query_ids, made.source)
+        elif not isinstance(queries, Queries):
+            queries = Queries.of(queries)
+        if corpus is not None and not isinstance(corpus, Corpus):
+            corpus = Corpus.of(corpus)
+        return cls._checked(name, None, queries, made, corpus, None)
+
+    @classmethod
+    def _checked(
+        cls,
+        name: str,
+        path: Path | None,
+        queries: Queries,
+        qrels: Qrels,
+        corpus: Corpus | None,
+        split: str | None,
+    ) -> Dataset:
+        if not len(queries) or not len(qrels):
+            what = "queries" if not len(queries) else "judgments"
+            raise DataError(f"the dataset {name or path or qrels.source} has no {what}")
+        return cls(name, path, queries, qrels, corpus, split, qrels.warnings + _oddities(queries, qrels))
+
+    def __repr__(self) -> str:
+        return (
+            f"<Dataset {self.name or self.path or 'in memory'}: {_count(len(self.queries), 'query', 'queries')}, "
+            f"{_count(len(self.qrels), 'judgment', 'judgments')}>"
+        )
+
+    @property
+    def label_digest(self) -> str:
+        """The digest of the judgments."""
+        return self.qrels.digest
+
+    @property
+    def corpus_digest(self) -> str | None:
+        """The digest of the corpus (reads its whole file, once); None where there is none."""
+        return None if self.corpus is None else self.corpus.digest
+
+    def baseline_path(self, name: str) -> Path:
+        """Where the baseline of this name lies: ``<folder>/baselines/NAME.run.jsonl.gz``.
+
+        Of a dataset in one file: ``baselines/STEM/NAME.run.jsonl.gz`` beside it.
+        """
+        if not isinstance(name, str) or not _BASELINE.fullmatch(name):
+            raise DataError(
+                f"{excerpt(name)} is no name of a baseline; expected letters, digits and . _ - + (it becomes a file)"
+            )
+        if self.path is None:
+            raise DataError(
+                f"the dataset {self.name or '(without name)'} is in memory, so that baseline {name!r} has no place; "
+                "read the dataset from a folder, or name the run file"
+            )
+        if self.path.is_dir():
+            folder = self.path / "baselines"
+        else:
+            folder = self.path.parent / "baselines" / _stem(self.path)
+        return folder / f"{name}.run.jsonl.gz"
+
+
+_BASELINE = re.compile(r"\w[\w.+-]*")
+
+
+def _read_folder(folder: Path, name: str | None, split: str | None, normalize_ids: bool) -> Dataset:
+    qrels_path, chosen = _choose_split(folder, split)
+    qrels = Qrels.read(qrels_path, normalize_ids=normalize_ids)
+    queries_path = _find(folder, _QUERIES)
+    if queries_path is None:
+        queries = Queries.without_texts(qrels.query_ids, str(qrels_path))
+    else:
+        queries = Queries.read(queries_path, normalize_ids=normalize_ids)
+    corpus_path = _find(folder, ("corpus.jsonl",))
+    corpus = None if corpus_path is None else Corpus.read(corpus_path, normalize_ids=normalize_ids)
+    return Dataset._checked(name or folder.resolve().name, folder, queries, qrels, corpus, chosen)
+
+
+def _choose_split(folder: Path, split: str | None) -> tuple[Path, str]:
+    home = folder / "qrels"
+    if not home.is_dir():
+        stray = next((path.name for path in sorted(folder.iterdir()) if path.name.startswith("qrels.")), None)
+        hint = f"; move {stray} to qrels/test{''.join(Path(stray).suffixes)}" if stray else ""
+        raise DataError(f"{folder}: the folder has no qrels/; expected judgments in qrels/test.tsv{hint}")
+    splits: dict[str, list[Path]] = {}
+    for path in sorted(home.iterdir()):
+        if path.is_file() and not path.name.startswith(".") and bare_suffixes(path)[-1:] in _QRELS_ENDINGS:
+            splits.setdefault(_split_name(path), []).append(path)
+    if not splits:
+        raise DataError(f"{home}: no judgments here; expected SPLIT.tsv, such as test.tsv")
+    if split is None:
+        split = "test" if "test" in splits else next(iter(splits)) if len(splits) == 1 else None
+    if split is None:
+        raise DataError(
+            f"{home}: the splits are {', '.join(splits)} and none is test; choose one with split="
+        )
+    if split not in splits:
+        raise DataError(f"{home}: there is no split {split!r}; {did_you_mean(str(split), splits)}")
+    if len(splits[split]) > 1:
+        names = " and ".join(path.name for path in splits[split])
+        raise DataError(f"{home}: {names} are all the split {split!r}; keep one of them")
+    return splits[split][0], split
+
+
+_QRELS_ENDINGS = [[ending] for ending in _QRELS]
+
+
+def _split_name(path: Path) -> str:
+    name = path.name
+    for ending in _COMPRESSED[1:]:
+        name = name[: -len(ending)] if name.lower().endswith(ending) else name
+    return Path(name).stem
+
+
+def _find(folder: Path, names: tuple[str, ...]) -> Path | None:
+    for name in names:
+        for ending in _COMPRESSED:
+            if (path := folder / f"{name}{ending}").is_file():
+                return path
+    return None
+
+
+def _read_rows(path: Path, normalize_ids: bool) -> tuple[Queries, Qrels]:
+    queries, qrels = (
+        QueriesBuilder(str(path), normalize_ids),
+        QrelsBuilder(str(path), "levels", normalize_ids),
+    )
+    for number, row in json_lines(path):
+        where = f"{path}:{number}"
+        query_id = next((row[key] for key in ID_KEYS if key in row), None)
+        if query_id is None:
+            raise DataError(
+                f"{where}: the row has no 'query_id'; found the keys {excerpt(list(row))}; "
+                "expected query_id, query, relevant and perhaps tags"
+            )
+        queries.add(query_id, row, where)
+        if "relevant" in row:
+            qrels.add_query(query_id, row["relevant"], where)
+        elif row.get("unanswerable") is not True:
+            near = did_you_mean("relevant", row)
+            hint = f"; found {near[13:-1]!r}" if near.startswith("did") else ""
+            raise DataError(
+                f"{where}: query {excerpt(query_id)} has no 'relevant'{hint}; "
+                "expected {document: grade} or a list of documents (or unanswerable: true)"
+            )
+    return queries.done(), qrels.done()
+
+
+def _stem(path: Path) -> str:
+    # "handbook.v2.jsonl.gz" is handbook.v2: only the endings that say the format go.
+    name = path.name
+    for endings in (_COMPRESSED[1:], (".jsonl", ".json", ".ndjson")):
+        for ending in endings:
+            if name.lower().endswith(ending) and len(name) > len(ending):
+                name = name[: -len(ending)]
+                break
+    return name
+
+
+def _oddities(queries: Queries, qrels: Qrels) -> tuple[str, ...]:
+    warnings = []
+    missing = [query_id for query_id in qrels.query_ids if query_id not in queries]
+    if missing:
+        said = f"{_count(len(missing), 'judged query is', 'judged queries are')} not in {queries.source}: {_some(missing)}"
+        twins = nfc_twins(missing, queries.ids)
+        if twins:
+            said += (
+                f"; {_count(len(twins), 'id matches', 'ids match')} after Unicode normalisation: "
+                "read the dataset with normalize_ids=True"
+            )
+        warnings.append(said)
+    if queries.unanswerable:
+        relevant = {qrels.query_ids[row] for row in qrels.query[qrels.grades > 0].tolist()}
+        both = [query_id for query_id in queries if query_id in queries.unanswerable and query_id in relevant]
+        if both:
+            warnings.append(
+                f"{_count(len(both), 'query is', 'queries are')} marked unanswerable and "
+                f"{'has' if len(both) == 1 else 'have'} relevant documents: {_some(both)}"
+            )
+    return tuple(warnings)
+
+
+def _count(n: int, one: str, many: str) -> str:
+    return f"{n} {one if n == 1 else many}"
+
+
+def _some(ids: list[str]) -> str:
+    return ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
+
+
+def _document(row: Mapping[str, object], where: str) -> Document:
+    title, text = row.get("title"), row.get("text")
+    if not isinstance(text, str) or not (title is None or isinstance(title, str)):
+        raise DataError(
+            f"{where}: the document has title {excerpt(title)} and text {excerpt(text)}; expected strings"
+        )
+    return Document(title or "", text)
