@@ -1,3 +1,1 @@
-"""Measures: names, the ranks and grades of each query's judged documents, and the values computed from
-them.
-"""
+"""Measures: names, the ranks and grades of judged documents, and the values computed from them."""

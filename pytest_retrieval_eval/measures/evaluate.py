@@ -424,9 +424,7 @@ class Evaluation:
         return read_only(values)
 
     def _fits(self, measure: Measure, definition: registry.Definition) -> None:
-        """A plain binary measure over grades that are no whole numbers would cut them at a level nobody
-        chose.
-        """
+        """A plain binary measure would cut grades that are no whole numbers at a level nobody chose."""
         if not definition.binary or measure.get("rel") is not None:
             return
         if self.qrels.scale == "unit":

@@ -17,10 +17,11 @@ from pytest_retrieval_eval.measures import registry
 ParameterValue: TypeAlias = "float | str | Measure"
 
 _HEAD = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
-_CUT = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)[_.]([+-]?[0-9]+)")
-_WHOLE = re.compile(r"[+-]?[0-9]+")
+_CUT = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)[_.]([+-]?[0-9]{1,4000})")
+_WHOLE = re.compile(r"[+-]?[0-9]{1,4000}")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+_DEEPEST = 10**9
 _NESTED = "measure"  # the one parameter that is written without its key: condensed(ndcg@10)
 
 
@@ -45,15 +46,8 @@ class Measure:
         if self.cutoff is not None:
             # numpy's integers are welcome; True, 5.0 and "5" are not whole numbers.
             if isinstance(self.cutoff, (bool, float, str)) or int(self.cutoff) != self.cutoff:
-                raise MeasureError(
-                    f"{self.name}: the cut-off must be a whole number of at least 1, not {self.cutoff!r}."
-                )
-            object.__setattr__(self, "cutoff", int(self.cutoff))
-            if int(self.cutoff) < 1:
-                raise MeasureError(
-                    f"{self.name}@{self.cutoff}: the cut-off must be at least 1, for it counts the ranks "
-                    "that are looked at."
-                )
+                raise _bad_cutoff(f"{self.name}@{self.cutoff}", repr(self.cutoff))
+            object.__setattr__(self, "cutoff", _in_range(f"{self.name}@{self.cutoff}", int(self.cutoff)))
         params = tuple(
             sorted(
                 (key, float(value) if isinstance(value, (int, float)) else value)
@@ -92,9 +86,7 @@ class Measure:
 
     @property
     def rel(self) -> float:
-        """The level: a document is relevant if its grade is at least this; 1 unless the name says
-        otherwise.
-        """
+        """The level: a document is relevant if its grade is at least this; 1 where the name is silent."""
         value = self.get("rel", 1.0)
         return value if isinstance(value, float) else 1.0
 
@@ -134,11 +126,11 @@ def _parse(text: str) -> Measure:
     head = _HEAD.match(text)
     if head is None:
         raise _malformed(text, "it begins with the name of a measure")
-    word, rest = head[0], text[head.end() :]
+    word, rest = head[0], text[head.end() :].lstrip()
     # trec_eval carries the cut-off in the name; a registered name that ends so wins over that reading.
     cut = _CUT.fullmatch(text)
     if cut and not registry.find(text) and (known := registry.find(cut[1], stem=True)):
-        return _canonical(Measure(known.name, int(cut[2])), text)
+        return _canonical(Measure(known.name, _in_range(text, int(cut[2]))), text)
     found = registry.find(word)
     if found is None:
         raise MeasureError(f"unknown measure {text}: {registry.suggestion(word, rest)}")
@@ -159,15 +151,23 @@ def _parse(text: str) -> Measure:
                 text, f"after {text[: len(text) - len(rest)]} only a cut-off such as @10 may follow"
             )
         if not _WHOLE.fullmatch(number.strip()):
-            raise MeasureError(
-                f"{text}: the cut-off must be a whole number of at least 1, not {number.strip() or 'empty'}."
-            )
-        cutoff = int(number)
-        if cutoff < 1:
-            raise MeasureError(
-                f"{text}: the cut-off must be at least 1, for it counts the ranks that are looked at."
-            )
+            raise _bad_cutoff(text, number.strip() or "empty")
+        cutoff = _in_range(text, int(number))
     return _canonical(Measure(found.name, cutoff, tuple(params.items())), text)
+
+
+def _bad_cutoff(text: str, given: str) -> MeasureError:
+    return MeasureError(f"{text}: the cut-off must be a whole number of at least 1, not {given}.")
+
+
+def _in_range(text: str, cutoff: int) -> int:
+    if cutoff < 1:
+        raise MeasureError(
+            f"{text}: the cut-off must be at least 1, for it counts the ranks that are looked at."
+        )
+    if cutoff > _DEEPEST:
+        raise MeasureError(f"{text}: the cut-off is beyond any ranking; the largest is {_DEEPEST}.")
+    return cutoff
 
 
 def _malformed(text: str, why: str) -> MeasureError:
@@ -205,7 +205,7 @@ def _parameter(item: str, found: registry.Definition, text: str) -> tuple[str, P
     if nested and nested.measure and not (equals and (key == _NESTED or key in found.parameters)):
         return _NESTED, _parse(item)
     if not equals or not _HEAD.fullmatch(key):
-        raise _malformed(text, f"{item or 'an empty place'!r} is no parameter=value")
+        raise _malformed(text, f"{repr(item) if item else 'an empty place'} is no parameter=value")
     if len(value) >= 2 and value[0] == value[-1] and value[0] in "'\"":
         value = value[1:-1]
     declared = found.parameters.get(key)
@@ -215,13 +215,12 @@ def _parameter(item: str, found: registry.Definition, text: str) -> tuple[str, P
         return key, float(value)
     if _WORD.fullmatch(value):
         return key, value
-    raise _malformed(text, f"{value or 'nothing'!r} is no value for {key}: it is neither a number nor a word")
+    given = repr(value) if value else "nothing"
+    raise _malformed(text, f"{given} is no value for {key}: it is neither a number nor a word")
 
 
 def _canonical(measure: Measure, text: str) -> Measure:
-    """The measure with its defaults left out, after everything that can be wrong with it has been looked
-    at.
-    """
+    """The measure without its defaults, after all that can be wrong with it has been looked at."""
     found = registry.find(measure.name)
     if found is None or found.name != measure.name:
         rest = text.removeprefix(measure.name)

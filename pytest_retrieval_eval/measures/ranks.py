@@ -8,8 +8,8 @@ one, and every sum adds up in rank order, so that a value never depends on what 
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -51,7 +51,7 @@ class Facts:
     Arrays have one entry for each query of the qrels, in their order.
     """
 
-    __slots__ = ("__weakref__", "_cache", "grades", "highest", "judged", "positive", "queries", "query")
+    __slots__ = ("_cache", "grades", "highest", "judged", "positive", "queries", "query")
 
     def __init__(self, query: Ints, grades: Floats, queries: int) -> None:
         self.query = query
@@ -275,18 +275,10 @@ def judged_ranks(qrels: Qrels, run: Run, *, trec: bool = False) -> JudgedRanks:
     return JudgedRanks.of(qrels, run.locate(qrels, float32=trec))
 
 
-_facts: dict[int, tuple[weakref.ref[Qrels], Facts]] = {}
-
-
+@lru_cache(maxsize=4)
 def facts_of(qrels: Qrels) -> Facts:
-    """The facts of these qrels, kept as long as the qrels are: a baseline and a candidate share them."""
-    key = id(qrels)
-    entry = _facts.get(key)
-    if entry is not None and entry[0]() is qrels:
-        return entry[1]
-    facts = Facts(qrels.query, qrels.grades, len(qrels.query_ids))
-    _facts[key] = (weakref.ref(qrels, lambda _: _facts.pop(key, None)), facts)
-    return facts
+    """The facts of these qrels; kept for the last few, so that a baseline and a candidate share them."""
+    return Facts(qrels.query, qrels.grades, len(qrels.query_ids))
 
 
 def cached(cache: dict[object, object], key: object, make: Callable[[], _T]) -> _T:

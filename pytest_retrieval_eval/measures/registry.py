@@ -132,9 +132,7 @@ def register(definition: Definition) -> None:
 
 
 def unregister(name: str) -> None:
-    """Take a measure out again, with its spellings. Raises MeasureError where no such measure is
-    registered.
-    """
+    """Take a measure out again, with its spellings. Raises MeasureError where there is none."""
     definition(name)
     del _definitions[name]
     for table in (_spellings, _stems):
@@ -158,9 +156,7 @@ def definitions() -> tuple[Definition, ...]:
 
 
 def definition(name: str) -> Definition:
-    """The definition of a measure's own name (not of other spellings). Raises MeasureError with the closest
-    name.
-    """
+    """The definition of a measure's own name. Raises MeasureError with the closest name."""
     found = find(name)
     if found is None or found.name != name:
         raise MeasureError(f"unknown measure {name}: {suggestion(name)}")
@@ -168,9 +164,7 @@ def definition(name: str) -> Definition:
 
 
 def find(word: str, *, stem: bool = False) -> Definition | None:
-    """The definition that a word names: its own name, or another spelling; with ``stem`` a name before
-    ``_k``.
-    """
+    """What a word names: a measure's name or other spelling; with ``stem`` a name before ``_k``."""
     _load()
     low = word.casefold()
     name = _stems.get(low) if stem else (low if low in _definitions else _spellings.get(low))

@@ -24,9 +24,7 @@ _ALL = 2**62
 
 @dataclass(frozen=True, slots=True)
 class _Groups:
-    """Tied groups with at least one relevant document, by query and rank; ``before`` counts relevant ones
-    ahead.
-    """
+    """Tied groups that hold a relevant document; ``before`` counts the relevant ones ahead."""
 
     query: Ints
     first: Ints
