@@ -77,6 +77,10 @@ class RawBits:
         """``count`` bytes; whole 64-bit words are used up."""
         return self._words(-(-count // 8)).view(np.uint8)[:count]
 
+    def permutation(self, n: int) -> NDArray[np.intp]:
+        """The numbers 0 to n - 1 in a random order: that of n random words."""
+        return np.argsort(self._words(n), kind="stable")
+
     def indices(self, n: int, count: int) -> NDArray[np.int64]:
         """``count`` integers, uniform in [0, n) up to n / 2**32, by multiply and shift of 32-bit pieces."""
         pieces = self._words(-(-count // 2)).view("<u4")[:count]

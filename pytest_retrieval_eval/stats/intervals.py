@@ -142,15 +142,18 @@ def _corrected_shares(
 def _resampled_sums(units: NDArray[np.int64], resamples: int, seed: int) -> NDArray[np.int64]:
     """The sums of ``resamples`` draws of n values with replacement, in no particular order.
 
-    Drawing the indices costs twice as much as looking them up. So a block of draws serves eight resamples: in
-    each, every index is moved on by one uniform random offset (modulo n). Each is a bootstrap resample in its
-    own right, and two that share their draws are uncorrelated, because an independent uniform offset moves
-    each drawn query to any other with equal chance. Below 64 values, where only few offsets exist, each
-    resample has its own draws.
+    Drawing the indices costs twice as much as looking them up. So a block of draws serves eight
+    resamples: in each, every index is moved on by one uniform random offset (modulo n) in a random order
+    of the values. Each is a bootstrap resample in its own right, and two that share their draws are
+    uncorrelated, because independent uniform offsets move a query to any other with equal chance. Below
+    64 values, where few offsets exist, each resample has its own draws.
     """
     n = int(units.size)
     bits = RawBits(seed)
+    units = np.sort(units)  # the same values in another order give the same interval
     shifts = _SHIFTS if n >= _SHIFTED_FROM else 1
+    if shifts > 1:
+        units = units[bits.permutation(n)]
     rows_in_all = -(-resamples // shifts)
     rows_per_block = min(rows_in_all, max(1, _BLOCK // n))
     twice = np.concatenate((units, units))
