@@ -1,1 +1,67 @@
-"""Regression tests for retrieval."""
+"""Regression tests for retrieval: qrels, runs, baselines and gates in pytest.
+
+The public names are loaded when they are first used, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from pytest_retrieval_eval.errors import DataError, GateError, GateFailure, MeasureError, SettingsError
+
+if TYPE_CHECKING:
+    from pytest_retrieval_eval.collection.dataset import Dataset as Dataset
+    from pytest_retrieval_eval.collection.qrels import Qrels as Qrels
+    from pytest_retrieval_eval.collection.queries import Queries as Queries
+    from pytest_retrieval_eval.collection.run import Run as Run
+    from pytest_retrieval_eval.gates.gate import Gate as Gate
+    from pytest_retrieval_eval.gates.target import BASELINE as baseline
+    from pytest_retrieval_eval.gates.target import against as against
+    from pytest_retrieval_eval.gates.verdict import Verdict as Verdict
+    from pytest_retrieval_eval.measures.evaluate import evaluate as evaluate
+    from pytest_retrieval_eval.measures.names import Measure as Measure
+
+_LAZY = {
+    "Dataset": ("collection.dataset", "Dataset"),
+    "Gate": ("gates.gate", "Gate"),
+    "Measure": ("measures.names", "Measure"),
+    "Qrels": ("collection.qrels", "Qrels"),
+    "Queries": ("collection.queries", "Queries"),
+    "Run": ("collection.run", "Run"),
+    "Verdict": ("gates.verdict", "Verdict"),
+    "against": ("gates.target", "against"),
+    "baseline": ("gates.target", "BASELINE"),
+    "evaluate": ("measures.evaluate", "evaluate"),
+}
+
+__all__ = [
+    "DataError",
+    "Dataset",
+    "Gate",
+    "GateError",
+    "GateFailure",
+    "Measure",
+    "MeasureError",
+    "Qrels",
+    "Queries",
+    "Run",
+    "SettingsError",
+    "Verdict",
+    "against",
+    "baseline",
+    "evaluate",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, attribute = _LAZY[name]
+    value = getattr(importlib.import_module(f"{__name__}.{module}"), attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,36 @@
+# make demo   the bundled example: a green suite, then the same suite after a refactor that hurts
+# make test   every test
+# make lint   ruff and mypy
+# make bench  the benchmarks of speed (minutes)
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+
+.PHONY: demo test lint bench clean
+
+demo: $(VENV)/.demo
+	$(BIN)/python examples/handbook/demo.py
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.test
+	$(BIN)/python benchmarks/statistics.py
+	$(BIN)/python benchmarks/reading.py
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or newer is needed, this is " + sys.version)'
+	$(PYTHON) -m venv $(VENV)
+
+# one stamp for each extra; a change of pyproject.toml installs anew
+$(VENV)/.%: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

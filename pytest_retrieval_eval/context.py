@@ -1,0 +1,320 @@
+"""Which dataset, run and baseline a test's gates mean: the marker, the overriding fixtures and their precedence.
+
+Session-scoped fixtures cannot see a test's marker. So every test that uses gates carries a hidden parameter, a
+:class:`ContextKey`, that holds what its marker says and which definition of each overridable fixture is in effect
+for it; pytest keeps one set of session fixtures for each distinct key. :class:`FixtureBench` then answers, for one
+test, what a gate asks of its surroundings.
+
+Precedence of a run: function argument > command line > marker > overriding fixture > ini > ``retriever``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean
+from pytest_retrieval_eval.session import Attempt, Session
+
+if TYPE_CHECKING:
+    from _pytest.fixtures import FixtureDef
+
+    from pytest_retrieval_eval.collection.dataset import Dataset
+    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.gates.bench import Baseline
+    from pytest_retrieval_eval.gates.verdict import Verdict
+
+SESSION = pytest.StashKey[Session]()
+ATTEMPT = pytest.StashKey[Attempt]()
+MARKER = "retrieval"
+OVERRIDABLE = ("retriever", "retrieval_dataset", "retrieval_run", "retrieval_baseline")
+OUR_FIXTURES = "pytest_retrieval_eval.fixtures"
+NO_RUN = (
+    "there is no run to measure: define a session-scoped fixture `retriever` in conftest.py that returns your search "
+    "function, or pass --retrieval-run PATH, or set the ini value retrieval_run"
+)
+
+
+@dataclass(frozen=True)
+class ContextKey:
+    """What tells the session fixtures of one test from those of another.
+
+    ``dataset``, ``run`` and ``baseline`` come from the marker; ``definitions`` says where each overridable fixture
+    that is in effect for the test was defined.
+    """
+
+    dataset: str | None = None
+    run: str | None = None
+    baseline: str | None = None
+    definitions: tuple[tuple[str, str], ...] = ()
+
+
+def context_keys(node: pytest.Item) -> list[ContextKey]:
+    """The keys of one test: one, or one for each dataset where the marker lists several."""
+    marked = marked_values(node)
+    found: list[tuple[str, str]] = []
+    for name in OVERRIDABLE:
+        definition = fixture_definition(node, name)
+        if definition is not None:
+            found.append((name, _place_of(definition)))
+    datasets = marked.get("dataset")
+    names = datasets if isinstance(datasets, list | tuple) else [datasets]
+    return [
+        ContextKey(
+            dataset=cast("str | None", name),
+            run=cast("str | None", marked.get("run")),
+            baseline=cast("str | None", marked.get("baseline")),
+            definitions=tuple(found),
+        )
+        for name in names
+    ]
+
+
+def marked_values(node: pytest.Item) -> dict[str, object]:
+    """The keywords of the closest ``retrieval`` marker, checked; empty where there is none."""
+    marker = node.get_closest_marker(MARKER)
+    if marker is None:
+        return {}
+    from pytest_retrieval_eval.gates.options import Options
+
+    known = {"baseline", *(field.name for field in fields(Options))}
+    if marker.args:
+        raise SettingsError(f"@pytest.mark.retrieval takes keywords only, not {marker.args[0]!r}")
+    for key in marker.kwargs:
+        if key not in known:
+            raise SettingsError(f"@pytest.mark.retrieval({key}=…): {did_you_mean(key, known)}")
+    for key in ("dataset", "run", "baseline"):
+        value = marker.kwargs.get(key)
+        listed = key == "dataset" and isinstance(value, list | tuple) and len(value) > 0
+        names = value if listed else [value]
+        if key in marker.kwargs and not all(isinstance(name, str) and name for name in names):
+            expected = "a name or a list of names" if key == "dataset" else "a name or a path, as text"
+            raise SettingsError(f"@pytest.mark.retrieval({key}={value!r}): expected {expected}")
+    return dict(marker.kwargs)
+
+
+def fixture_definition(node: pytest.Item, name: str) -> FixtureDef[object] | None:
+    """The definition of a fixture that is in effect for ``node``, or None where there is none.
+
+    pytest has no public way to ask; this is the one place that uses its fixture manager.
+    """
+    found = node.session._fixturemanager.getfixturedefs(name, node)
+    return found[-1] if found else None
+
+
+def is_ours(definition: FixtureDef[object] | None) -> bool:
+    """Whether a fixture is this plugin's own, not one that a project defines under the same name."""
+    return definition is not None and definition.func.__module__ == OUR_FIXTURES
+
+
+def _place_of(definition: FixtureDef[object]) -> str:
+    function = definition.func
+    return f"{definition.baseid}::{function.__module__}.{getattr(function, '__qualname__', repr(function))}"
+
+
+def _parts_of(node: pytest.Item, definition: FixtureDef[object]) -> frozenset[str]:
+    """Where each fixture that ``definition`` is built from is defined, for this test, through all levels."""
+    parts: dict[str, str] = {}
+    names = list(definition.argnames)
+    while names:
+        name = names.pop()
+        if name in parts or name == "request":
+            continue
+        part = fixture_definition(node, name)
+        parts[name] = _place_of(part) if part is not None else ""
+        names += part.argnames if part is not None else ()
+    return frozenset(f"{name} ({place})" for name, place in parts.items())
+
+
+def session_of(config: pytest.Config) -> Session:
+    """The state of this process."""
+    return config.stash[SESSION]
+
+
+def attempt_of(node: pytest.Item) -> Attempt:
+    """The attempt that is running at this test."""
+    return node.stash.setdefault(ATTEMPT, Attempt())
+
+
+def ask(request: pytest.FixtureRequest, name: str) -> object:
+    """The value of a fixture for a gate: one that skips is an error, since a skipped gate measured nothing."""
+    try:
+        return request.getfixturevalue(name)
+    except pytest.skip.Exception as skipped:
+        raise skipped_fixture(name, skipped) from None
+
+
+def skipped_fixture(name: str, skipped: BaseException) -> GateError:
+    """The error for a fixture that a gate needs and that skips."""
+    return GateError(f"the fixture {name} skips ({skipped}): a gate that is skipped has measured nothing")
+
+
+class FixtureBench:
+    """What the gates of one test ask for, answered by its fixtures, its marker and the settings."""
+
+    def __init__(self, request: pytest.FixtureRequest, key: ContextKey) -> None:
+        self._request = request
+        self._node = cast(pytest.Item, request.node)
+        self._key = key
+        self._session = session_of(request.config)
+        self._attempt = attempt_of(self._node)
+
+    def dataset(self, name: str | None) -> Dataset:
+        """The dataset that a gate names, else the test's."""
+        if name is not None:
+            return self._session.dataset(name)
+        from pytest_retrieval_eval.collection.dataset import Dataset
+
+        value = ask(self._request, "retrieval_dataset")
+        if isinstance(value, str | Path):
+            return self._session.dataset(str(value))
+        if not isinstance(value, Dataset):
+            raise GateError(
+                f"the fixture retrieval_dataset returned {type(value).__name__}, expected a Dataset or the name or "
+                "path of one"
+            )
+        return value
+
+    def run(self, dataset: Dataset, ref: str | Path | Run | None) -> Run:
+        """The run that a gate names, else the run under test."""
+        run = self._named(ref) if ref is not None else self._under_test(dataset)
+        folder = self._session.settings.save_runs
+        if folder is not None:
+            self._stage("run", folder / f"{_file_name(dataset.name)}.{_file_name(run.name)}.run.jsonl.gz", run, dataset)
+        return run
+
+    def baseline(self, dataset: Dataset, name: str | None, candidate: Run) -> Baseline:
+        """The stored run that a target names; with ``--retrieval-update`` it may be the candidate itself."""
+        from pytest_retrieval_eval.collection.run import Run
+        from pytest_retrieval_eval.gates.baselines import read_baseline
+        from pytest_retrieval_eval.gates.bench import Baseline
+
+        value = name if name is not None else ask(self._request, "retrieval_baseline")
+        if isinstance(value, Run):
+            return Baseline(value, value.name)
+        if not isinstance(value, str | Path):
+            raise GateError(
+                f"the fixture retrieval_baseline returned {type(value).__name__}, expected the name of a baseline, "
+                "the path of a run, or a Run"
+            )
+        if isinstance(value, Path):
+            return Baseline(self._session.read_run(value), str(value))
+        path = self._session.baseline_path(dataset, value)
+        update = self._session.settings.update
+        if update == "all" or (update == "new" and not path.exists()):
+            self._stage("baseline", path, candidate, dataset)
+            return Baseline(candidate, value, updated=True)
+        command = f"pytest --retrieval-update=new {shlex.quote(self._node.nodeid)}"
+        return Baseline(read_baseline(path, how_to_create=command), value)
+
+    def record(self, verdict: Verdict) -> None:
+        """Keep a verdict for the reports; files are only written for a gate that was decided."""
+        self._attempt.verdicts.append(verdict)
+
+    def explain(self, verdict: Verdict) -> str:
+        """The text of a failure, longer with every ``-v``."""
+        from pytest_retrieval_eval.reports.text import explain
+
+        verbosity = self._request.config.get_verbosity()
+        return explain(verdict, limit=None if verbosity > 1 else 60 if verbosity == 1 else 15)
+
+    def options(self, keywords: Mapping[str, object]) -> dict[str, object]:
+        """A gate's keywords over those of the test's marker."""
+        marked = {
+            key: value
+            for key, value in marked_values(self._node).items()
+            if key not in ("dataset", "run", "baseline")
+        }
+        return marked | dict(keywords)
+
+    def _named(self, ref: str | Path | Run) -> Run:
+        from pytest_retrieval_eval.collection.run import Run
+
+        return ref if isinstance(ref, Run) else self._session.read_run(ref)
+
+    def _under_test(self, dataset: Dataset) -> Run:
+        definition = fixture_definition(self._node, "retrieval_run")
+        chosen = command_run(self._session, dataset)
+        if chosen is not None:
+            self._attempt.command_runs.add(str(chosen))
+        if is_ours(definition):
+            return run_under_test(self._request, self._key, dataset)
+        if chosen is not None or self._key.run is not None:
+            given = f"--retrieval-run ({chosen})" if chosen is not None else f"the marker (run={self._key.run!r})"
+            raise GateError(
+                f"{given} meets a project's own fixture retrieval_run ({_place_of(cast('FixtureDef[object]', definition))}), "
+                "and only one of them can be the run under test: remove one, or name the run in the gate (run=…)"
+            )
+        return self._as_run(ask(self._request, "retrieval_run"))
+
+    def _as_run(self, value: object) -> Run:
+        from pytest_retrieval_eval.collection.run import Run
+
+        if isinstance(value, Run | str | Path):
+            return self._named(value)
+        raise GateError(
+            f"the fixture retrieval_run returned {type(value).__name__}, expected a Run or the name or path of one"
+        )
+
+    def _stage(self, kind: str, target: Path, run: Run, dataset: Dataset) -> None:
+        from pytest_retrieval_eval.gates.baselines import provenance
+
+        file = self._session.stage(kind, target, run, provenance(run, dataset))
+        if file not in self._attempt.staged:
+            self._attempt.staged.append(file)
+
+
+def command_run(session: Session, dataset: Dataset) -> Path | None:
+    """The run that the command line names for this dataset, if any."""
+    runs = session.settings.command_runs
+    return runs.get(dataset.name, runs.get(None))
+
+
+def run_under_test(request: pytest.FixtureRequest, key: ContextKey, dataset: Dataset) -> Run:
+    """The run under test where no fixture overrides it: command line, marker, ini, else the retriever."""
+    session = session_of(request.config)
+    chosen = command_run(session, dataset) or key.run or session.settings.run
+    if chosen is not None:
+        return session.read_run(chosen)
+    return retriever_run(request, dataset)
+
+
+def retriever_run(request: pytest.FixtureRequest, dataset: Dataset) -> Run:
+    """What the project's ``retriever`` returns for the queries of ``dataset``, asked once a session."""
+    node = cast(pytest.Item, request._pyfuncitem)
+    definition = fixture_definition(node, "retriever")
+    if definition is None:
+        raise GateError(NO_RUN)
+    if definition.scope != "session" or definition.params is not None:
+        what = "is parametrised" if definition.params is not None else f"has the scope {definition.scope!r}"
+        raise GateError(
+            f"the fixture retriever {what}, and must be session-scoped and not parametrised, since it is run once a "
+            "session: for several systems save their runs and name them in the ini value retrieval_runs"
+        )
+    session = session_of(request.config)
+    depth = session.settings.depth
+    place = _place_of(definition)
+    session.note_parts(place, _parts_of(node, definition))
+
+    def make() -> Run:
+        from pytest_retrieval_eval.collection.run import Run
+
+        retriever = ask(request, "retriever")
+        return Run.from_retriever(retriever, dataset.queries, depth=depth, name="retriever")
+
+    asked = hashlib.sha256()
+    for query_id in dataset.queries:
+        asked.update(f"{query_id}\0{dataset.queries.text(query_id)}\0".encode())
+    key = f"retriever {place} depth {depth} queries {asked.hexdigest()}"
+    return session.once.get(key, make)
+
+
+def _file_name(name: str) -> str:
+    """A name as part of a file name."""
+    return "".join(c if c.isalnum() or c in "._-" else "_" for c in name) or "unnamed"

@@ -1,0 +1,249 @@
+"""What a test asks for. Each fixture imports what it needs when it is used, so that an unused plugin costs nothing.
+
+Gates look only at the prefixed fixtures, which a project may override; the short names are aliases for reading in
+tests, and a project's own fixtures under those names are never touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
+
+import pytest
+
+from pytest_retrieval_eval.context import (
+    MARKER,
+    ContextKey,
+    FixtureBench,
+    attempt_of,
+    run_under_test,
+    session_of,
+)
+from pytest_retrieval_eval.errors import GateError
+
+if TYPE_CHECKING:
+    from pytest_retrieval_eval.collection.dataset import Dataset
+    from pytest_retrieval_eval.collection.qrels import Qrels
+    from pytest_retrieval_eval.collection.queries import Queries
+    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.gates.measured import Measured
+    from pytest_retrieval_eval.gates.target import Target
+    from pytest_retrieval_eval.gates.verdict import Verdict
+
+T = TypeVar("T")
+
+
+class AssertMetric(Protocol):
+    """``assert_metric(name, **options)``: the measure of that name, to be compared."""
+
+    def __call__(self, name: str, **options: object) -> Measured: ...
+
+
+class AssertAt(Protocol):
+    """``assert_X_at(k, *, rel=None, **options)``: the measure X at cut-off k, to be compared."""
+
+    def __call__(self, k: int | None = None, *, rel: float | None = None, **options: object) -> Measured: ...
+
+
+class AssertGate(Protocol):
+    """``gate("recall@5 >= baseline", **options)``: a gate in one text, decided at once."""
+
+    def __call__(self, text: str, **options: object) -> Verdict: ...
+
+
+# --- what a project may override -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def retrieval_context(request: pytest.FixtureRequest) -> ContextKey:
+    """What the test's `retrieval` marker says, and which overriding fixtures are in effect for it."""
+    return cast(ContextKey, getattr(request, "param", None) or ContextKey())
+
+
+@pytest.fixture(scope="session")
+def retrieval_dataset(request: pytest.FixtureRequest, retrieval_context: ContextKey) -> Dataset:
+    """The test collection: queries, qrels and corpus. Override it to build one in code."""
+    return session_of(request.config).dataset(retrieval_context.dataset)
+
+
+@pytest.fixture(scope="session")
+def retrieval_queries(retrieval_dataset: Dataset) -> Queries:
+    """The queries of the test collection."""
+    return retrieval_dataset.queries
+
+
+@pytest.fixture(scope="session")
+def retrieval_qrels(retrieval_dataset: Dataset) -> Qrels:
+    """The relevance judgments of the test collection."""
+    return retrieval_dataset.qrels
+
+
+@pytest.fixture(scope="session")
+def retrieval_run(
+    request: pytest.FixtureRequest, retrieval_context: ContextKey, retrieval_dataset: Dataset
+) -> Run:
+    """The run under test: from the command line, the marker, the ini file, or what `retriever` returns."""
+    return run_under_test(request, retrieval_context, retrieval_dataset)
+
+
+@pytest.fixture(scope="session")
+def retrieval_baseline(request: pytest.FixtureRequest, retrieval_context: ContextKey) -> str:
+    """The name of the baseline that `baseline` stands for. Override it with a name, a path or a Run."""
+    return retrieval_context.baseline or session_of(request.config).settings.baseline
+
+
+@pytest.fixture(scope="session")
+def retrieval_once(request: pytest.FixtureRequest) -> Callable[[str, Callable[[], T]], T]:
+    """`retrieval_once(key, make)`: a value made once a session, also under pytest-xdist."""
+    return session_of(request.config).once.get
+
+
+# --- aliases for reading in tests ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def dataset(retrieval_dataset: Dataset) -> Dataset:
+    """The test collection."""
+    return retrieval_dataset
+
+
+@pytest.fixture
+def queries(retrieval_queries: Queries) -> Queries:
+    """The queries of the test collection."""
+    return retrieval_queries
+
+
+@pytest.fixture
+def qrels(retrieval_qrels: Qrels) -> Qrels:
+    """The relevance judgments of the test collection."""
+    return retrieval_qrels
+
+
+@pytest.fixture
+def run(retrieval_run: Run) -> Run:
+    """The run under test."""
+    return retrieval_run
+
+
+@pytest.fixture
+def baseline() -> Target:
+    """The stored run to compare with, as a target: `>= baseline`, `>= baseline - 0.01`, `>= baseline["old"]`."""
+    from pytest_retrieval_eval.gates.target import BASELINE
+
+    return BASELINE
+
+
+@pytest.fixture
+def against() -> Callable[[object], Target]:
+    """`against(run_or_name)`: any run as a target, so that two systems are compared in one test."""
+    from pytest_retrieval_eval.gates.target import against
+
+    return cast("Callable[[object], Target]", against)
+
+
+# --- assertion fixtures ----------------------------------------------------------------------------------------
+
+
+def _bench(request: pytest.FixtureRequest, name: str) -> FixtureBench:
+    """The bench of a test that asks for the assertion fixture ``name``."""
+    node = cast(pytest.Item, request.node)
+    attempt_of(node).asked.add(name)
+    key = request.getfixturevalue("retrieval_context")
+    hidden = getattr(node, "callspec", None)
+    if node.get_closest_marker(MARKER) is not None and "retrieval_context" not in getattr(hidden, "params", {}):
+        raise GateError(
+            f"{node.nodeid} carries @pytest.mark.retrieval, but asks for {name} in a way that pytest does not show "
+            "at collection (a unittest class, or getfixturevalue): name the fixture in the test's arguments"
+        )
+    return FixtureBench(request, key)
+
+
+def _measured(bench: FixtureBench, request: pytest.FixtureRequest, name: object, options: dict[str, object]) -> Measured:
+    from pytest_retrieval_eval.gates.measured import Measured
+    from pytest_retrieval_eval.gates.options import Options
+    from pytest_retrieval_eval.measures.names import Measure
+
+    measure = name if isinstance(name, Measure) else Measure.parse(cast(str, name))
+    measured = Measured(measure, bench, Options.of(**bench.options(options)))
+    attempt_of(cast(pytest.Item, request.node)).measured.append(measured)
+    return measured
+
+
+def _assert_metric(request: pytest.FixtureRequest, fixture: str) -> AssertMetric:
+    bench = _bench(request, fixture)
+
+    def assert_metric(name: str, **options: object) -> Measured:
+        __tracebackhide__ = True
+        return _measured(bench, request, name, options)
+
+    return assert_metric
+
+
+def _assert_at(request: pytest.FixtureRequest, fixture: str) -> AssertAt:
+    """The fixture `assert_X_at` or `X_at` of the measure X."""
+    bench = _bench(request, fixture)
+    measure = fixture.removeprefix("assert_").removesuffix("_at")
+    parameters = ("rel", "gain") if measure == "ndcg" else ("rel",)
+
+    def assert_at(k: int | None = None, **options: object) -> Measured:
+        __tracebackhide__ = True
+        given = [(name, options.pop(name)) for name in parameters if options.get(name) is not None]
+        inner = ", ".join(f"{name}={value}" for name, value in given)
+        text = measure + (f"({inner})" if inner else "") + ("" if k is None else f"@{k}")
+        return _measured(bench, request, text, options)
+
+    return assert_at
+
+
+@pytest.fixture
+def assert_metric(request: pytest.FixtureRequest, retrieval_context: ContextKey) -> AssertMetric:
+    """`assert assert_metric("ndcg@10") >= baseline`: any measure by name."""
+    return _assert_metric(request, "assert_metric")
+
+
+@pytest.fixture
+def metric(request: pytest.FixtureRequest, retrieval_context: ContextKey) -> AssertMetric:
+    """The same as assert_metric."""
+    return _assert_metric(request, "metric")
+
+
+@pytest.fixture
+def gate(request: pytest.FixtureRequest, retrieval_context: ContextKey) -> AssertGate:
+    """`gate("recall@5 >= baseline - 0.01")`: a whole gate in one text, decided at once."""
+    bench = _bench(request, "gate")
+
+    def decide_gate(text: str, **options: object) -> Verdict:
+        __tracebackhide__ = True
+        from pytest_retrieval_eval.gates.decide import check
+        from pytest_retrieval_eval.gates.gate import Gate
+
+        return check(Gate.parse(text, **bench.options(options)), bench)
+
+    return decide_gate
+
+
+def _define(name: str, description: str) -> Callable[..., AssertAt]:
+    """One assertion fixture; they differ in their names alone, as do the measures behind them."""
+
+    def fixture(request: pytest.FixtureRequest, retrieval_context: ContextKey) -> AssertAt:
+        return _assert_at(request, name)
+
+    fixture.__name__ = fixture.__qualname__ = name
+    fixture.__doc__ = description
+    return pytest.fixture(name=name)(fixture)
+
+
+assert_recall_at = _define("assert_recall_at", "`assert assert_recall_at(5) >= baseline`.")
+recall_at = _define("recall_at", "The same as assert_recall_at.")
+assert_precision_at = _define("assert_precision_at", "`assert assert_precision_at(5) >= baseline`.")
+precision_at = _define("precision_at", "The same as assert_precision_at.")
+assert_hit_at = _define("assert_hit_at", "`assert assert_hit_at(5) >= baseline`.")
+hit_at = _define("hit_at", "The same as assert_hit_at.")
+assert_f1_at = _define("assert_f1_at", "`assert assert_f1_at(5) >= baseline`.")
+f1_at = _define("f1_at", "The same as assert_f1_at.")
+assert_ndcg_at = _define("assert_ndcg_at", '`assert assert_ndcg_at(10) >= baseline`; also gain="exp".')
+ndcg_at = _define("ndcg_at", "The same as assert_ndcg_at.")
+assert_mrr_at = _define("assert_mrr_at", "`assert assert_mrr_at(10) >= baseline`.")
+mrr_at = _define("mrr_at", "The same as assert_mrr_at.")
+assert_map_at = _define("assert_map_at", "`assert assert_map_at(10) >= baseline`.")
+map_at = _define("map_at", "The same as assert_map_at.")

@@ -1,0 +1,228 @@
+"""pytest's side: options, marker, hooks. It decides nothing and computes nothing.
+
+Imported in every pytest session, so it imports the standard library and pytest alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from pytest_retrieval_eval import context, fixtures
+from pytest_retrieval_eval.context import ATTEMPT, SESSION, attempt_of, context_keys, is_ours
+from pytest_retrieval_eval.errors import GateError, GateFailure, SettingsError
+from pytest_retrieval_eval.session import Attempt, Ledger, Session
+from pytest_retrieval_eval.settings import FLAGS, INI, Settings
+
+if TYPE_CHECKING:
+    from _pytest.terminal import TerminalReporter
+
+PAYLOAD = "_retrieval_eval"  # the private attribute of a test report that carries an attempt's payload
+WORKER_FOLDER = "retrieval_eval_folder"
+WORKER_HERE = "retrieval_eval_here"
+WORKER_TALLY = "retrieval_eval_tally"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare every option and ini value of :mod:`pytest_retrieval_eval.settings`."""
+    group = parser.getgroup("retrieval", "regression tests of retrieval")
+    for flag in FLAGS:
+        group.addoption(flag.flag, help=flag.help, **cast("dict[str, Any]", flag.keywords))
+    for ini in INI:
+        parser.addini(ini.name, ini.help, type=ini.type, default=ini.default)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Check the settings, and make this process's state."""
+    worker = getattr(config, "workerinput", None)
+    try:
+        settings = Settings.parse(
+            {ini.name: config.getini(ini.name) for ini in INI},
+            {flag.dest: config.getoption(flag.dest) for flag in FLAGS},
+            root=config.inipath.parent if config.inipath is not None else config.rootpath,
+            here=Path(worker[WORKER_HERE]) if worker else config.invocation_params.dir,
+            ci=bool(os.environ.get("CI")),
+        )
+    except (SettingsError, TypeError, ValueError) as error:
+        raise pytest.UsageError(str(error)) from None
+    config.stash[SESSION] = Session(settings, folder=Path(worker[WORKER_FOLDER]) if worker else None)
+    config.pluginmanager.register(fixtures, "retrieval_eval_fixtures")
+    config.pluginmanager.register(SessionHooks(config), "retrieval_eval_session")
+    config.addinivalue_line(
+        "markers",
+        "retrieval(dataset=..., run=..., baseline=..., where=..., rule=..., ...): the data and the rules that this "
+        "test's retrieval gates use; a list of datasets makes one case of each",
+    )
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Remove the shared folder."""
+    session = config.stash.get(SESSION, None)
+    if session is not None:
+        session.clean()
+
+
+# --- collection ------------------------------------------------------------------------------------------------
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give each test that uses gates its context, as a hidden parameter of session scope."""
+    name = "retrieval_context"
+    node = cast(pytest.Item, metafunc.definition)
+    if name not in metafunc.fixturenames or not is_ours(context.fixture_definition(node, name)):
+        return
+    try:
+        keys = context_keys(node)
+    except SettingsError as error:
+        raise pytest.Collector.CollectError(f"{node.nodeid}: {error}") from None
+    ids = [pytest.HIDDEN_PARAM if len(keys) == 1 else str(key.dataset) for key in keys]
+    metafunc.parametrize(
+        name, [pytest.param(key, id=shown) for key, shown in zip(keys, ids, strict=True)], indirect=True
+    )
+
+
+# --- running ---------------------------------------------------------------------------------------------------
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """A fixture that only gates use must not skip: a skipped gate has measured nothing."""
+    try:
+        return (yield)
+    except pytest.skip.Exception as skipped:
+        if fixturedef.argname in context.OVERRIDABLE and fixturedef.argname != "retriever":
+            raise context.skipped_fixture(fixturedef.argname, skipped) from None
+        raise
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Begin an attempt; a rerun begins another."""
+    item.stash[ATTEMPT] = Attempt()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """A test that asks for a gate and ends without an exception must have compared something."""
+    __tracebackhide__ = True
+    result = yield
+    attempt_of(item).require_a_comparison()
+    return result
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Carry the verdicts on the report, and keep an error an error, also under xfail."""
+    report = yield
+    payload = attempt_of(item).payload()
+    if payload is not None:
+        setattr(report, PAYLOAD, payload)
+    if call.excinfo is None:
+        return report
+    error = call.excinfo.value
+    if isinstance(error, GateError):
+        report.outcome = "failed"
+        report.__dict__.pop("wasxfail", None)
+    if isinstance(error, GateError | GateFailure):
+        crash = getattr(report.longrepr, "reprcrash", None)
+        if crash is not None:
+            # In CI pytest prints the whole message again in its short summary.
+            crash.message = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+    return report
+
+
+# --- the session as a whole ------------------------------------------------------------------------------------
+
+
+class SessionHooks:
+    """The hooks that need the state of the whole session: what came in, what is written, what is printed."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._session = config.stash[SESSION]
+        self._ledger = Ledger()
+        self._received: dict[str, int] = {}
+        self._sent = 0
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        """Remember that not every test runs: what no gate used may belong to the others."""
+        self._ledger.deselected = True
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take in what a test decided, here or in a worker."""
+        payload = getattr(report, PAYLOAD, None)
+        if payload is None:
+            return
+        self._sent += 1
+        self._ledger.receive(report.nodeid, payload)
+        node = getattr(report, "node", None)
+        if node is not None:
+            name = node.gateway.id
+            self._received[name] = self._received.get(name, 0) + 1
+
+    def pytest_internalerror(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """After an internal error nothing is written, and the session cannot be green."""
+        self._ledger.broken = f"pytest had an internal error ({excinfo.typename})"
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell a worker where the shared folder is, and where pytest was started."""
+        node.workerinput[WORKER_FOLDER] = str(self._session.shared_with(node.workerinput["testrunuid"]))
+        node.workerinput[WORKER_HERE] = str(self._config.invocation_params.dir)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        """Notice a worker that was lost, or whose reports were."""
+        name = node.gateway.id
+        tally = getattr(node, "workeroutput", {}).get(WORKER_TALLY)
+        if error or tally is None:
+            self._ledger.broken = f"the worker {name} was lost"
+            return
+        if tally["broken"]:
+            self._ledger.broken = tally["broken"]
+        elif tally["sent"] != self._received.get(name, 0):
+            self._ledger.broken = (
+                f"the worker {name} sent {tally['sent']} results of gates and {self._received.get(name, 0)} arrived"
+            )
+        self._ledger.deselected |= tally["deselected"]
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write what waits to be written, and see that a session with a complaint is not green."""
+        output = getattr(self._config, "workeroutput", None)
+        if output is not None:
+            output[WORKER_TALLY] = {
+                "sent": self._sent,
+                "broken": self._ledger.broken,
+                "deselected": self._ledger.deselected,
+            }
+            return
+        if self._config.option.collectonly:
+            return
+        self._ledger.finish(
+            self._session.settings,
+            stopped=bool(session.shouldstop or session.shouldfail) or session.exitstatus == pytest.ExitCode.INTERRUPTED,
+        )
+        if self._ledger.broken:
+            self._ledger.complaints.insert(0, f"this session is not to be trusted: {self._ledger.broken}")
+            if session.exitstatus == pytest.ExitCode.OK:
+                session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+        elif self._ledger.complaints and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            session.exitstatus = pytest.ExitCode.USAGE_ERROR
+
+    def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
+        """One section, a line a gate, and the next command to run."""
+        ledger = self._ledger
+        if not (ledger.attempts or ledger.complaints or ledger.notes):
+            return
+        from pytest_retrieval_eval.reports.terminal import summarise
+
+        summarise(terminalreporter, ledger)

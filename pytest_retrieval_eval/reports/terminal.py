@@ -1,0 +1,71 @@
+"""The section that a pytest session ends with: a line for each gate, what was written, and what to run next."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from pytest_retrieval_eval.reports.text import summary_line
+
+if TYPE_CHECKING:
+    from _pytest.terminal import TerminalReporter
+
+    from pytest_retrieval_eval.gates.verdict import Verdict
+    from pytest_retrieval_eval.session import Ledger
+
+COLOURS = {
+    "passed": "green",
+    "updated": "cyan",
+    "weak": "yellow",
+    "inconclusive": "yellow",
+    "failed": "red",
+    "error": "red",
+}
+ORDER = tuple(reversed(COLOURS))  # the worst status first
+
+
+def summarise(terminal: TerminalReporter, ledger: Ledger) -> None:
+    """Print the section; with ``-q`` the gates that passed are only counted."""
+    verdicts = ledger.verdicts
+    terminal.section("retrieval gates", sep="=")
+    for nodeid, verdict in verdicts:
+        if verdict.status == "passed" and terminal.verbosity < 0:
+            continue
+        colour = {COLOURS[verdict.status]: True}
+        terminal.write(f"{verdict.status.upper():<12} ", **colour)
+        terminal.write_line(f"{summary_line(verdict)}   {nodeid}")
+    if verdicts:
+        terminal.write_line(", ".join(_counts(verdicts)))
+    for kind, target in ledger.written:
+        terminal.write_line(f"{kind} written: {target}", cyan=True)
+    for note in ledger.notes:
+        terminal.write_line(f"note: {note}", yellow=True)
+    for complaint in ledger.complaints:
+        terminal.write_line(f"ERROR: {complaint}", red=True, bold=True)
+    command = next_command(verdicts, ledger)
+    if command:
+        terminal.write_line(f"next: {command}")
+
+
+def _counts(verdicts: list[tuple[str, Verdict]]) -> list[str]:
+    statuses = [verdict.status for _, verdict in verdicts]
+    return [f"{statuses.count(status)} {status}" for status in ORDER if status in statuses]
+
+
+def next_command(verdicts: list[tuple[str, Verdict]], ledger: Ledger) -> str | None:
+    """The one command that is most likely wanted now, or None where all is well."""
+    missing = [nodeid for nodeid, verdict in verdicts if verdict.status == "error" and verdict.missing_baseline]
+    if missing:
+        return f"pytest --retrieval-update=new {_quoted(missing)}"
+    failed = [nodeid for nodeid, verdict in verdicts if not verdict.ok]
+    if failed:
+        return f"pytest -vv {_quoted(failed)}"
+    baselines = [target for kind, target in ledger.written if kind == "baseline"]
+    if baselines:
+        return f"git add {_quoted(baselines)}"
+    return None
+
+
+def _quoted(words: list[str], most: int = 5) -> str:
+    unique = list(dict.fromkeys(words))
+    return " ".join(shlex.quote(word) for word in unique[:most]) if len(unique) <= most else ""

@@ -1,0 +1,250 @@
+"""What one pytest session knows: its settings, the data it has opened, the verdicts and the files to write.
+
+Each process of a session has one :class:`Session`. Workers only *stage* files, in a folder that all share; the
+controller (or the only process) puts them in place when the session ends, and only if nothing went wrong on the way.
+Nothing here knows pytest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_retrieval_eval.errors import GateError
+from pytest_retrieval_eval.once import Once
+from pytest_retrieval_eval.settings import Settings
+
+if TYPE_CHECKING:
+    from pytest_retrieval_eval.collection.dataset import Dataset
+    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.gates.measured import Measured
+    from pytest_retrieval_eval.gates.verdict import Verdict
+
+NOTHING_COMPARED = (
+    "this test asks for {fixtures} and compared nothing: a gate is measured when it is compared, as in "
+    "`assert assert_recall_at(5) >= baseline` (`float(...)`, `if` and an assert that was compiled away are no "
+    "comparison)"
+)
+LEFT_OPEN = (
+    "this test made {measured} and never compared it: compare it, as in `assert assert_recall_at(5) >= baseline`, "
+    "or use `evaluate(...)` for a plain number"
+)
+
+
+@dataclass(frozen=True)
+class StagedFile:
+    """A file that waits for the end of the session: ``source`` becomes ``target`` if all went well."""
+
+    kind: str  # "baseline" or "run"
+    target: str
+    source: str
+    digest: str
+
+    def to_dict(self) -> dict[str, str]:
+        """As builtin types, for the way from a worker to the controller."""
+        return {"kind": self.kind, "target": self.target, "source": self.source, "digest": self.digest}
+
+
+@dataclass
+class Attempt:
+    """One try at one test: what it asked for, what it compared, and what it wants written."""
+
+    asked: set[str] = field(default_factory=set)
+    measured: list[Measured] = field(default_factory=list)
+    verdicts: list[Verdict] = field(default_factory=list)
+    staged: list[StagedFile] = field(default_factory=list)
+    command_runs: set[str] = field(default_factory=set)
+
+    def require_a_comparison(self) -> None:
+        """Raise :class:`GateError` if the test asked for a gate and none was decided, or one was left open."""
+        if not self.asked:
+            return
+        if not any(verdict.status != "error" for verdict in self.verdicts):
+            raise GateError(NOTHING_COMPARED.format(fixtures=" and ".join(sorted(self.asked))))
+        for measured in self.measured:
+            if not measured.decided:
+                raise GateError(LEFT_OPEN.format(measured=measured))
+
+    def payload(self) -> dict[str, object] | None:
+        """All of it in builtin types, to travel on a test report; None where there is nothing to tell."""
+        if not (self.verdicts or self.command_runs):
+            return None
+        return {
+            "verdicts": [verdict.to_dict() for verdict in self.verdicts],
+            "staged": [file.to_dict() for file in self.staged],
+            "command_runs": sorted(self.command_runs),
+        }
+
+
+class Session:
+    """The state of one process. ``folder`` is given by the controller to its workers; without it one is made."""
+
+    def __init__(self, settings: Settings, *, folder: Path | None = None) -> None:
+        self.settings = settings
+        self.is_worker = folder is not None
+        self._given_folder = folder
+        self._datasets: dict[Path, Dataset] = {}
+        self._runs: dict[Path, Run] = {}
+        self._staged: dict[tuple[str, str], StagedFile] = {}
+        self._parts: dict[str, frozenset[str]] = {}
+
+    @cached_property
+    def folder(self) -> Path:
+        """A folder that all processes of this session share; it is removed when the session ends."""
+        if self._given_folder is None:
+            return Path(tempfile.mkdtemp(prefix="retrieval-eval-"))
+        self._given_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return self._given_folder
+
+    def shared_with(self, session_id: str) -> Path:
+        """The folder to tell the workers of a controller; the first one that needs it makes it."""
+        self.folder = Path(tempfile.gettempdir()) / f"retrieval-eval-{session_id}"
+        return self.folder
+
+    @cached_property
+    def once(self) -> Once:
+        """Values that are made once for all processes."""
+        return Once(self.folder / "once" if self.is_worker else None)
+
+    def clean(self) -> None:
+        """Remove the shared folder, if this process made it."""
+        if not self.is_worker and "folder" in self.__dict__:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def dataset(self, name: str | None) -> Dataset:
+        """The dataset of that name or path (None: the first of ``retrieval_datasets``), opened once a process."""
+        from pytest_retrieval_eval.collection.dataset import Dataset
+
+        name = name or self.settings.default_dataset
+        if name is None:
+            raise GateError(
+                "no dataset is configured: add to pyproject.toml, under [tool.pytest.ini_options], "
+                'retrieval_datasets = ["NAME = FOLDER"], or override the fixture retrieval_dataset'
+            )
+        path = self.settings.dataset_path(name)
+        if path not in self._datasets:
+            known_as = name if name in self.settings.datasets else None
+            self._datasets[path] = Dataset.read(path, name=known_as, split=self.settings.split)
+        return self._datasets[path]
+
+    def read_run(self, ref: str | Path) -> Run:
+        """The run of that name (``retrieval_runs``) or path, opened once a process."""
+        path = ref if isinstance(ref, Path) and ref.is_absolute() else self.settings.run_path(str(ref))
+        if path not in self._runs:
+            from pytest_retrieval_eval.collection.run import Run
+
+            run = Run.read(path)
+            self._runs[path] = run.renamed(ref) if isinstance(ref, str) and ref in self.settings.runs else run
+        return self._runs[path]
+
+    def note_parts(self, retriever: str, parts: frozenset[str]) -> None:
+        """Refuse one ``retriever`` that is built from different fixtures in different folders.
+
+        pytest keeps a single value of a session-scoped fixture, so the second folder would silently be measured
+        with the first one's retriever.
+        """
+        seen = self._parts.setdefault(retriever, parts)
+        if seen != parts:
+            raise GateError(
+                f"the fixture retriever ({retriever}) is built from {' and '.join(sorted(parts - seen))} here and from "
+                f"{' and '.join(sorted(seen - parts))} elsewhere, but pytest makes a session-scoped fixture only "
+                "once: define retriever beside the fixture that differs as well"
+            )
+
+    def baseline_path(self, dataset: Dataset, name: str) -> Path:
+        """Where the baseline of that name lies."""
+        if self.settings.baseline_dir is None:
+            return dataset.baseline_path(name)
+        return self.settings.baseline_dir / dataset.name / dataset.baseline_path(name).name
+
+    def stage(self, kind: str, target: Path, run: Run, header: Mapping[str, object]) -> StagedFile:
+        """Write ``run`` beside, to be put at ``target`` when the session has ended well."""
+        key = (str(target), run.digest)
+        if key not in self._staged:
+            stem = hashlib.sha256("\0".join(key).encode()).hexdigest()[:32]
+            source = self.folder / "staged" / f"{stem}.run.jsonl.gz"
+            run.with_header(**header).save(source)
+            self._staged[key] = StagedFile(kind, str(target), str(source), run.digest)
+        return self._staged[key]
+
+
+class Ledger:
+    """What the controller has heard: the last attempt of each test, and whether anything was lost on the way."""
+
+    def __init__(self) -> None:
+        self.attempts: dict[str, dict[str, object]] = {}
+        self.broken: str | None = None
+        self.deselected = False
+        self.written: list[tuple[str, str]] = []
+        self.complaints: list[str] = []
+        self.notes: list[str] = []
+
+    def receive(self, nodeid: str, payload: dict[str, object]) -> None:
+        """Take in one test's payload; a later attempt replaces an earlier one."""
+        self.attempts[nodeid] = payload
+
+    @property
+    def verdicts(self) -> list[tuple[str, Verdict]]:
+        """(node id, verdict) of every gate of the session."""
+        from pytest_retrieval_eval.gates.verdict import Verdict
+
+        return [
+            (nodeid, Verdict.from_dict(found))
+            for nodeid, payload in self.attempts.items()
+            for found in payload["verdicts"]  # type: ignore[attr-defined]
+        ]
+
+    def finish(self, settings: Settings, *, stopped: bool) -> None:
+        """Put the staged files in place, and complain about what was promised and not done.
+
+        Nothing is written after an internal error, a lost worker, or two different runs for one file.
+        """
+        self._check_command_runs(settings, stopped=stopped)
+        staged = self._staged_files()
+        if not staged:
+            return
+        if self.broken:
+            self.complaints.append(f"no file was written, since {self.broken}: {', '.join(sorted(staged))}")
+            return
+        for target, files in sorted(staged.items()):
+            if len({file.digest for file in files}) > 1:
+                self.complaints.append(
+                    f"{target} was not written: the gates of this session would write different runs into it; "
+                    'give the baselines names of their own (baseline["NAME"])'
+                )
+                continue
+            _put_in_place(files[0])
+            self.written.append((files[0].kind, target))
+
+    def _staged_files(self) -> dict[str, list[StagedFile]]:
+        staged: dict[str, list[StagedFile]] = {}
+        for payload in self.attempts.values():
+            for found in payload["staged"]:  # type: ignore[attr-defined]
+                file = StagedFile(**found)
+                staged.setdefault(file.target, []).append(file)
+        return staged
+
+    def _check_command_runs(self, settings: Settings, *, stopped: bool) -> None:
+        used = {path for payload in self.attempts.values() for path in payload["command_runs"]}  # type: ignore[attr-defined]
+        for dataset, path in settings.command_runs.items():
+            if str(path) in used:
+                continue
+            value = f"{dataset}={path}" if dataset else str(path)
+            sentence = f"--retrieval-run={value}: no gate of this session measured this run"
+            if self.deselected or stopped:
+                self.notes.append(sentence + " (not all tests ran)")
+            else:
+                self.complaints.append(sentence)
+
+
+def _put_in_place(file: StagedFile) -> None:
+    from pytest_retrieval_eval.collection.files import read_bytes, write_atomically
+
+    with write_atomically(Path(file.target)) as target:
+        target.write(read_bytes(Path(file.source)))

@@ -1,0 +1,210 @@
+"""Every option and ini value: declared, parsed and checked in one place.
+
+The plugin feeds in what pytest parsed and turns a :class:`SettingsError` into a usage error before any test is
+collected. Nothing here knows pytest, and nothing heavy is imported: this runs in every pytest session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, cast
+
+from pytest_retrieval_eval.errors import SettingsError, did_you_mean
+
+UPDATE_MODES = ("new", "all")
+
+
+@dataclass(frozen=True)
+class Ini:
+    """One ini value: its name, pytest's type for it, its default and its help text."""
+
+    name: str
+    type: Literal["string", "linelist", "int", "float"]
+    default: object
+    help: str
+
+
+@dataclass(frozen=True)
+class Flag:
+    """One command-line option: its flag, help text and the keywords that argparse takes."""
+
+    flag: str
+    help: str
+    keywords: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def dest(self) -> str:
+        """The attribute under which the parsed value is kept."""
+        return self.flag.lstrip("-").replace("-", "_")
+
+
+INI = (
+    Ini(
+        "retrieval_datasets",
+        "linelist",
+        [],
+        "test collections, a line each: 'name = folder'; the first is the default",
+    ),
+    Ini("retrieval_runs", "linelist", [], "runs with a name, a line each: 'name = file'"),
+    Ini("retrieval_run", "string", "", "name or file of the run that gates measure where nothing else says"),
+    Ini("retrieval_baseline", "string", "main", "name of the baseline that `baseline` stands for"),
+    Ini(
+        "retrieval_baseline_dir",
+        "string",
+        "",
+        "folder of the baselines (one folder a dataset below it); default: baselines/ in the dataset",
+    ),
+    Ini("retrieval_split", "string", "", "which qrels/SPLIT.tsv of a dataset; default: test, else the only one"),
+    Ini("retrieval_depth", "int", 100, "how many hits a query are asked of the `retriever`"),
+    Ini(
+        "retrieval_weak_drop",
+        "float",
+        0.02,
+        "a gate that passes, but could not have seen a drop of this size, is called weak",
+    ),
+)
+
+FLAGS = (
+    Flag(
+        "--retrieval-run",
+        "gate this run instead of asking the retriever (may be repeated, once a dataset)",
+        {"action": "append", "default": [], "metavar": "[DATASET=]PATH"},
+    ),
+    Flag("--retrieval-save-runs", "save the runs that were gated into this folder", {"metavar": "DIR"}),
+    Flag(
+        "--retrieval-update",
+        "write baselines from the runs of this session: new = only those that are missing, "
+        "all = every one that a gate asks for",
+        {"metavar": "new|all"},
+    ),
+    Flag(
+        "--retrieval-update-in-ci",
+        "allow --retrieval-update where the environment variable CI is set",
+        {"action": "store_true"},
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of one session, checked.
+
+    ``datasets`` and ``runs`` map names to paths (absolute), in the order of the ini file; ``command_runs`` maps a
+    dataset name, or ``None`` for every dataset, to the run that the command line names.
+    """
+
+    root: Path
+    datasets: Mapping[str, Path] = field(default_factory=dict)
+    runs: Mapping[str, Path] = field(default_factory=dict)
+    run: str | None = None
+    baseline: str = "main"
+    baseline_dir: Path | None = None
+    split: str | None = None
+    depth: int = 100
+    weak_drop: float = 0.02
+    command_runs: Mapping[str | None, Path] = field(default_factory=dict)
+    save_runs: Path | None = None
+    update: Literal["new", "all"] | None = None
+
+    @classmethod
+    def parse(
+        cls,
+        ini: Mapping[str, object],
+        options: Mapping[str, object],
+        *,
+        root: Path,
+        here: Path,
+        ci: bool,
+    ) -> Settings:
+        """Check what was configured.
+
+        ``ini`` and ``options`` hold the values by their names (see ``INI`` and ``FLAGS``); paths of the ini file are
+        relative to ``root``, those of the command line to ``here``. Raises :class:`SettingsError`.
+        """
+        update = options.get("retrieval_update")
+        if update is not None and update not in UPDATE_MODES:
+            raise SettingsError(f"--retrieval-update={update}: {did_you_mean(str(update), UPDATE_MODES)}")
+        if update is not None and ci and not options.get("retrieval_update_in_ci"):
+            raise SettingsError(
+                f"--retrieval-update={update} is refused where CI is set: a baseline that a pipeline writes for "
+                "itself makes every gate pass. Write it on a desk and commit it, or add --retrieval-update-in-ci"
+            )
+        depth = cast(int, ini.get("retrieval_depth", 100))
+        if depth < 1:
+            raise SettingsError(f"retrieval_depth = {depth}: expected 1 or more")
+        weak_drop = cast(float, ini.get("retrieval_weak_drop", 0.02))
+        if not 0 <= weak_drop < 1e9:
+            raise SettingsError(f"retrieval_weak_drop = {weak_drop}: expected 0 or more")
+        save = options.get("retrieval_save_runs")
+        directory = str(ini.get("retrieval_baseline_dir") or "")
+        return cls(
+            root=root,
+            datasets=_named_paths("retrieval_datasets", ini, root),
+            runs=_named_paths("retrieval_runs", ini, root),
+            run=str(ini.get("retrieval_run") or "") or None,
+            baseline=str(ini.get("retrieval_baseline") or "main"),
+            baseline_dir=root / directory if directory else None,
+            split=str(ini.get("retrieval_split") or "") or None,
+            depth=depth,
+            weak_drop=weak_drop,
+            command_runs=_command_runs(cast("Sequence[str]", options.get("retrieval_run") or ()), here),
+            save_runs=here / str(save) if save else None,
+            update=cast("Literal['new', 'all'] | None", update),
+        )
+
+    @property
+    def default_dataset(self) -> str | None:
+        """The name of the first dataset, or None where none is configured."""
+        return next(iter(self.datasets), None)
+
+    def dataset_path(self, name: str) -> Path:
+        """Where a dataset lies: a name of ``retrieval_datasets``, or a path relative to the root folder."""
+        return self._place("dataset", "retrieval_datasets", name, self.datasets)
+
+    def run_path(self, name: str) -> Path:
+        """Where a run lies: a name of ``retrieval_runs``, or a path relative to the root folder."""
+        return self._place("run", "retrieval_runs", name, self.runs)
+
+    def _place(self, what: str, setting: str, name: str, known: Mapping[str, Path]) -> Path:
+        if name in known:
+            return known[name]
+        path = self.root / name
+        if path.exists():
+            return path
+        raise SettingsError(
+            f"there is no {what} {name!r}: it is neither a name of {setting} nor a path below {self.root}; "
+            f"{did_you_mean(name, known)}"
+        )
+
+
+def _named_paths(setting: str, ini: Mapping[str, object], root: Path) -> dict[str, Path]:
+    """Lines 'name = path' of an ini value, as absolute paths by name."""
+    found: dict[str, Path] = {}
+    for line in cast("Sequence[str]", ini.get(setting) or ()):
+        name, equals, path = (part.strip() for part in line.partition("="))
+        if not (name and equals and path):
+            raise SettingsError(f"{setting}: {line!r} is not of the form 'name = path'")
+        if name in found:
+            raise SettingsError(f"{setting}: the name {name!r} stands twice")
+        found[name] = root / path
+    return found
+
+
+def _command_runs(values: Sequence[str], here: Path) -> dict[str | None, Path]:
+    """The values of --retrieval-run by dataset name; a file name that contains '=' is taken as it is."""
+    found: dict[str | None, Path] = {}
+    for value in values:
+        dataset: str | None = None
+        path = here / value
+        if not path.exists() and "=" in value:
+            dataset, _, rest = value.partition("=")
+            path = here / rest
+        if not path.is_file():
+            raise SettingsError(f"--retrieval-run={value}: there is no file {path}")
+        if dataset in found:
+            which = f"dataset {dataset!r}" if dataset else "every dataset"
+            raise SettingsError(f"--retrieval-run={value}: a run for {which} was given before ({found[dataset]})")
+        found[dataset] = path
+    return found

@@ -1,0 +1,169 @@
+"""Baselines: written on request by the controller alone, read on every later run, never in part."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from conftest import HITS
+
+WORSE = {**HITS, "q1": ["b", "c"]}
+GATE = "def test_it(recall_at, baseline):\n    assert recall_at(2) >= baseline\n"
+PLACE = "eval/small/baselines/main.run.jsonl.gz"
+
+
+def lines_of(path):
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def test_no_baseline_yet_is_an_error_and_the_message_is_the_command(project, dist):
+    project.test(GATE)
+    result = project.run(*dist)
+    result.assert_outcomes(failed=1)
+    result.stdout.re_match_lines(["E .*pytest --retrieval-update=new test_it.py::test_it"])
+    result.stdout.re_match_lines(["next: pytest --retrieval-update=new test_it.py::test_it"])
+    assert not (project.path / "eval/small/baselines").exists()
+
+
+def test_a_baseline_is_written_and_then_held(project, dist):
+    project.test(GATE)
+    result = project.run("--retrieval-update=new", *dist)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["UPDATED*recall@2*", "baseline written: *main.run.jsonl.gz", "next: git add *"])
+    header, *rows = lines_of(project.path / PLACE)
+    assert header["format"] == "retrieval-run"
+    assert header["depth"] == 100
+    assert [row["query_id"] for row in rows] == ["q1", "q2", "q3", "q4"]
+    project.run(*dist).assert_outcomes(passed=1)
+    project.conftest(WORSE)
+    result = project.run(*dist)
+    result.assert_outcomes(failed=1)
+    result.stdout.re_match_lines(["E .*recall@2 >= baseline.*FAILED", "E .*q1 .*1.000 → 0.000"])
+
+
+def test_new_keeps_what_is_there_and_all_replaces_it(project, dist):
+    project.test(GATE)
+    project.run("--retrieval-update=new", *dist)
+    before = (project.path / PLACE).read_bytes()
+    project.conftest(WORSE)
+    project.run("--retrieval-update=new", *dist).assert_outcomes(failed=1)
+    assert (project.path / PLACE).read_bytes() == before
+    result = project.run("--retrieval-update=all", *dist)
+    result.assert_outcomes(passed=1)
+    assert (project.path / PLACE).read_bytes() != before
+    assert lines_of(project.path / PLACE)[1]["hits"][0]["id"] == "b"
+
+
+def test_only_baselines_of_gates_that_ran_are_written(project, dist):
+    project.test(
+        "def test_main(recall_at, baseline):\n    assert recall_at(2) >= baseline\n"
+        "def test_old(recall_at, baseline):\n    assert recall_at(2) >= baseline['old'] - 0.1\n"
+    )
+    project.run("--retrieval-update=all", "-k", "old", *dist).assert_outcomes(passed=1)
+    assert [path.name for path in (project.path / "eval/small/baselines").iterdir()] == ["old.run.jsonl.gz"]
+
+
+def test_a_gate_that_errs_writes_nothing(project, dist):
+    project.test("def test_it(recall_at, baseline):\n    assert recall_at(200) >= baseline\n")
+    project.run("--retrieval-update=all", *dist).assert_outcomes(failed=1)
+    assert not (project.path / "eval/small/baselines").exists()
+
+
+def test_a_retriever_that_fails_never_becomes_a_baseline(project, dist):
+    (project.path / "conftest.py").write_text(
+        "import pytest\n@pytest.fixture(scope='session')\ndef retriever():\n    return {}.__getitem__\n"
+    )
+    project.test(GATE)
+    result = project.run("--retrieval-update=all", *dist)
+    result.assert_outcomes(failed=1)
+    result.stdout.re_match_lines(["E .*4 of 4"])
+    assert not (project.path / "eval/small/baselines").exists()
+
+
+@pytest.mark.parametrize("update", ["new", "all"])
+def test_ci_writes_no_baseline_unless_told_so(project, dist, monkeypatch, update):
+    monkeypatch.setenv("CI", "1")
+    project.test(GATE)
+    result = project.run(f"--retrieval-update={update}", *dist)
+    assert result.ret == 4
+    result.stderr.re_match_lines([".*refused where CI is set"])
+    assert not (project.path / "eval/small/baselines").exists()
+    project.run(f"--retrieval-update={update}", "--retrieval-update-in-ci", *dist).assert_outcomes(passed=1)
+    assert (project.path / PLACE).exists()
+
+
+def test_two_runs_for_one_baseline_write_neither(project, dist):
+    project.run_file("other.trec", WORSE)
+    project.test(
+        "def test_a(recall_at, baseline):\n    assert recall_at(2) >= baseline\n"
+        "def test_b(recall_at, baseline):\n    assert recall_at(2, run='other.trec') >= baseline\n"
+    )
+    result = project.run("--retrieval-update=all", *dist)
+    assert result.ret != 0
+    result.stdout.re_match_lines(["ERROR: .*main.run.jsonl.gz was not written.*different runs"])
+    assert not (project.path / PLACE).exists()
+
+
+def test_a_lost_worker_writes_nothing_and_is_not_green(project):
+    project.test(GATE)
+    project.test("import os\ndef test_dies():\n    os._exit(0)\n", "test_dies.py")
+    result = project.run("--retrieval-update=all", "-n2")
+    assert result.ret != 0
+    assert not (project.path / PLACE).exists()
+
+
+def test_an_internal_error_writes_nothing_and_is_not_green(project, dist):
+    text = (project.path / "conftest.py").read_text()
+    text += (
+        "def pytest_runtest_teardown(item):\n    pass\n"
+        "def pytest_runtest_logfinish(nodeid):\n"
+        "    if 'test_last' in nodeid:\n        raise RuntimeError('from a hook')\n"
+    )
+    (project.path / "conftest.py").write_text(text)
+    project.test(GATE)
+    project.test("def test_last():\n    pass\n", "test_last.py")
+    result = project.run("--retrieval-update=all", *dist)
+    assert result.ret != 0
+    assert not (project.path / PLACE).exists()
+
+
+def test_the_folder_of_baselines_can_be_set(project, dist):
+    project.ini("retrieval_baseline_dir = stored", "retrieval_baseline = release")
+    project.test(GATE)
+    project.run("--retrieval-update=new", *dist).assert_outcomes(passed=1)
+    assert (project.path / "stored/small/release.run.jsonl.gz").exists()
+    project.run(*dist).assert_outcomes(passed=1)
+
+
+def test_what_changed_since_the_baseline_is_named(project):
+    project.test(GATE)
+    project.run("--retrieval-update=new")
+    project.dataset(qrels={"q1": {"a": 1, "b": 0}, "q2": {"x": 1}, "q3": {"c": 1, "d": 1}, "q4": {"d": 3}})
+    project.conftest(WORSE)
+    result = project.run()
+    result.assert_outcomes(failed=1)
+    result.stdout.re_match_lines(["E .*(labels|judgments|qrels).*changed"])
+
+
+def test_runs_are_saved_by_the_controller(project, dist):
+    project.run_file("other.trec", WORSE)
+    project.test(
+        "def test_a(recall_at):\n    assert recall_at(2) >= 0.6\n"
+        "def test_b(recall_at):\n    assert recall_at(2, run='other.trec') >= 0.3\n"
+    )
+    result = project.run("--retrieval-save-runs", "saved", *dist)
+    result.assert_outcomes(passed=2)
+    names = sorted(path.name for path in (project.path / "saved").iterdir())
+    assert len(names) == 2
+    assert all(name.startswith("small.") and name.endswith(".run.jsonl.gz") for name in names)
+
+
+def test_nothing_is_left_in_the_temporary_folder(project, dist, monkeypatch, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tmp")
+    monkeypatch.setenv("TMPDIR", str(folder))
+    project.test(GATE)
+    project.run("--retrieval-update=new", *dist).assert_outcomes(passed=1)
+    assert [path.name for path in folder.iterdir() if path.name.startswith("retrieval")] == []

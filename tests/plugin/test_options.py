@@ -1,0 +1,153 @@
+"""Options and ini values: checked before any test runs, and none is silently without effect."""
+
+from __future__ import annotations
+
+import pytest
+
+from conftest import HITS
+
+PERFECT = {"q1": ["a"], "q2": ["b"], "q3": ["c", "d"], "q4": ["d"]}
+GATE = "def test_it(recall_at):\n    assert recall_at(2) >= 0.6\n"
+
+
+@pytest.mark.parametrize(
+    ("ini", "arguments", "expected"),
+    [
+        (("retrieval_depth = 0",), (), "retrieval_depth = 0"),
+        (("retrieval_depth = many",), (), "retrieval_depth|many"),
+        (("retrieval_weak_drop = -1",), (), "retrieval_weak_drop"),
+        (("retrieval_runs =", "    best"), (), "not of the form 'name = path'"),
+        (("retrieval_runs =", "    a = x", "    a = y"), (), "stands twice"),
+        ((), ("--retrieval-update=al",), "did you mean all"),
+        ((), ("--retrieval-run=missing.trec",), "there is no file"),
+        ((), ("--retrieval-run=small=missing.trec",), "there is no file"),
+        ((), ("--retrieval-run=run.trec", "--retrieval-run=run.trec"), "was given before"),
+    ],
+)
+def test_a_value_that_cannot_be_used_ends_the_session_with_one_sentence(project, dist, ini, arguments, expected):
+    project.run_file("run.trec", HITS)
+    project.ini(*ini)
+    project.test(GATE)
+    result = project.run(*arguments, *dist)
+    assert result.ret == 4
+    text = result.stderr.str() + result.stdout.str()
+    result.stderr.re_match_lines([f".*({expected})"])
+    assert "Traceback" not in text
+
+
+def test_a_run_from_the_command_line_goes_before_the_retriever(project, dist):
+    project.run_file("perfect.trec", PERFECT)
+    project.test("def test_it(recall_at):\n    assert recall_at(2) >= 1\n")
+    project.run("--retrieval-run=perfect.trec", *dist).assert_outcomes(passed=1)
+    project.run("--retrieval-run=small=perfect.trec", *dist).assert_outcomes(passed=1)
+    assert project.retriever_calls == 0
+
+
+def test_a_run_that_no_gate_measures_is_not_green(project, dist):
+    project.run_file("perfect.trec", PERFECT)
+    project.test(GATE)
+    result = project.run("--retrieval-run=othr=perfect.trec", *dist)
+    assert result.ret == 4
+    result.stdout.re_match_lines(["ERROR: --retrieval-run=othr=.*no gate"])
+    project.test("def test_it():\n    pass\n")
+    assert project.run("--retrieval-run=perfect.trec", *dist).ret == 4
+
+
+def test_in_a_partial_run_it_is_a_note(project, dist):
+    project.run_file("perfect.trec", PERFECT)
+    project.test(GATE + "def test_other():\n    pass\n")
+    result = project.run("--retrieval-run=perfect.trec", "-k", "other", *dist)
+    assert result.ret == 0
+    result.stdout.re_match_lines(["note: --retrieval-run=.*not all tests ran"])
+
+
+def test_a_run_that_meets_an_overriding_fixture_is_an_error(project, dist):
+    project.run_file("perfect.trec", PERFECT)
+    text = (project.path / "conftest.py").read_text()
+    text += "@pytest.fixture(scope='session')\ndef retrieval_run():\n    return 'perfect.trec'\n"
+    (project.path / "conftest.py").write_text(text)
+    project.test(GATE)
+    result = project.run("--retrieval-run=perfect.trec", *dist)
+    result.assert_outcomes(failed=1)
+    result.stdout.re_match_lines(["E .*only one of them can be the run under test"])
+
+
+def test_paths_of_the_command_line_are_relative_to_where_pytest_starts(project, dist, monkeypatch):
+    project.run_file("sub/perfect.trec", PERFECT)
+    project.test("def test_it(recall_at):\n    assert recall_at(2) >= 1\n", "sub/test_sub.py")
+    monkeypatch.chdir(project.path / "sub")
+    project.run("--retrieval-run=perfect.trec", *dist).assert_outcomes(passed=1)
+
+
+def test_the_ini_names_the_run_and_the_split(project, dist):
+    project.run_file("perfect.trec", PERFECT)
+    project.ini("retrieval_run = perfect.trec", "retrieval_split = dev")
+    (project.path / "eval/small/qrels/dev.tsv").write_text("query-id\tcorpus-id\tscore\nq1\ta\t1\n")
+    project.test("def test_it(recall_at):\n    assert (recall_at(2) >= 1).n == 1\n")
+    project.run(*dist).assert_outcomes(passed=1)
+
+
+def test_the_depth_is_what_the_retriever_is_asked_for(project):
+    project.ini("retrieval_depth = 3")
+    project.test(
+        "def test_it(recall_at, run):\n    assert run.depth == 3 and recall_at(3) >= 0.5\n"
+        "def test_deeper(recall_at):\n    assert recall_at(4) >= 0.5\n"
+    )
+    result = project.run()
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.re_match_lines(["E .*recall@4.*3"])
+
+
+def test_native_toml_takes_the_same_values(project):
+    major = int(pytest.__version__.split(".")[0])
+    if major < 9:
+        pytest.skip("[tool.pytest] came with pytest 9")
+    (project.path / "pytest.ini").unlink()
+    (project.path / "pyproject.toml").write_text(
+        '[tool.pytest]\nretrieval_datasets = ["small = eval/small"]\nretrieval_depth = 3\n'
+        "retrieval_weak_drop = 0.01\n"
+    )
+    project.test("def test_it(recall_at, run):\n    assert run.depth == 3 and recall_at(2) >= 0.6\n")
+    project.run().assert_outcomes(passed=1)
+    (project.path / "pyproject.toml").write_text('[tool.pytest]\nretrieval_depth = "3"\n')
+    result = project.run()
+    assert result.ret == 4
+    assert "Traceback" not in result.stderr.str()
+
+
+def test_toml_ini_options_take_the_same_values(project):
+    (project.path / "pytest.ini").unlink()
+    (project.path / "pyproject.toml").write_text(
+        '[tool.pytest.ini_options]\nretrieval_datasets = ["small = eval/small"]\nretrieval_depth = 3\n'
+        'retrieval_runs = ["best = best.trec"]\n'
+    )
+    project.run_file("best.trec", PERFECT)
+    project.test("def test_it(recall_at, run):\n    assert run.depth == 3 and recall_at(2, run='best') >= 1\n")
+    project.run().assert_outcomes(passed=1)
+
+
+def test_an_unknown_dataset_or_run_is_answered_with_a_suggestion(project):
+    project.ini("retrieval_runs =", "    hybrid = h.trec")
+    project.test(
+        "def test_run(recall_at):\n    assert recall_at(2, run='hybird') >= 0\n"
+        "def test_dataset(recall_at):\n    assert recall_at(2, dataset='smal') >= 0\n"
+    )
+    result = project.run()
+    result.assert_outcomes(failed=2)
+    result.stdout.re_match_lines(["E .*did you mean hybrid", "E .*did you mean small"])
+
+
+def test_without_any_dataset_the_message_says_what_to_do(project):
+    project.ini(datasets=())
+    project.test(GATE)
+    result = project.run()
+    result.assert_outcomes(failed=1)
+    result.stdout.re_match_lines(["E .*retrieval_datasets"])
+
+
+def test_help_lists_every_option_and_ini_value(project):
+    from pytest_retrieval_eval.settings import FLAGS, INI
+
+    text = project.run("--help").stdout.str()
+    for name in [flag.flag for flag in FLAGS] + [ini.name for ini in INI]:
+        assert name in text

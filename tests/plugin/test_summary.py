@@ -1,0 +1,83 @@
+"""The section at the end of a session, and that every verdict reaches it."""
+
+from __future__ import annotations
+
+import pytest
+
+GATES = (
+    "def test_good(recall_at):\n    assert recall_at(2) >= 0.6\n"
+    "def test_bad(recall_at):\n    assert recall_at(2) >= 0.7\n"
+    "def test_typo(metric):\n    assert metric('recall@2', where={'typ': 1}) >= 0.7\n"
+    "def test_two(recall_at):\n    assert 0.1 <= recall_at(2) <= 0.9\n"
+)
+
+
+def test_one_line_a_gate(project, dist):
+    project.test(GATES)
+    result = project.run(*dist)
+    result.assert_outcomes(passed=2, failed=2)
+    text = result.stdout.str()
+    section = text[text.index("retrieval gates") :]
+    lines = section.splitlines()
+    gates = [line for line in lines if "::test_" in line and line.split()[0] in ("PASSED", "FAILED", "ERROR")]
+    gates = [line for line in gates if "recall@2" in line and "   test_it.py" in line]
+    assert sorted(line.split()[0] for line in gates) == ["ERROR", "FAILED", "PASSED", "PASSED", "PASSED"]
+    assert "1 error, 1 failed, 3 passed" in section
+    result.stdout.fnmatch_lines(["next: pytest -vv *test_it.py::test_bad*"])
+
+
+def test_quiet_shows_what_did_not_pass(project):
+    project.test(GATES)
+    result = project.run("-q")
+    text = result.stdout.str()
+    section = text[text.index("retrieval gates") :]
+    assert "PASSED " not in section
+    assert "FAILED " in section
+
+
+@pytest.mark.parametrize(("flag", "shown"), [((), 15), (("-v",), 20), (("-vv",), 20)])
+def test_more_queries_with_more_verbosity(project, flag, shown):
+    texts = {f"q{n:02}": f"question {n}" for n in range(20)}
+    project.dataset(qrels={query: {"a": 1} for query in texts}, texts=texts, tags={})
+    (project.path / "conftest.py").write_text(
+        "import pytest\n@pytest.fixture(scope='session')\ndef retriever():\n    return lambda query: "
+        "['a'] if query == 'never' else ['z', 'a']\n"
+    )
+    project.test("def test_it(recall_at):\n    assert recall_at(1) >= 0.7\n")
+    text = project.run(*flag).stdout.str()
+    errors = [line for line in text.splitlines() if line.startswith("E ") and '"question ' in line]
+    assert len(errors) == shown
+
+
+def test_four_gates_under_two_workers_are_four_records(project):
+    for number in range(4):
+        project.test("def test_it(recall_at):\n    assert recall_at(2) >= 0.6\n", f"test_{number}.py")
+    result = project.run("-n2")
+    result.assert_outcomes(passed=4)
+    result.stdout.fnmatch_lines(["4 passed"])
+    assert len([line for line in result.outlines if line.startswith("PASSED ")]) == 4
+
+
+def test_results_that_get_lost_on_the_way_are_noticed(project):
+    text = (project.path / "conftest.py").read_text()
+    text += (
+        "def pytest_report_from_serializable(config, data):\n"
+        "    if not hasattr(config, 'workerinput'):\n"
+        "        data.pop('_retrieval_eval', None)\n"
+    )
+    (project.path / "conftest.py").write_text(text)
+    project.test("def test_it(recall_at):\n    assert recall_at(2) >= 0.6\n")
+    result = project.run("-n2")
+    assert result.ret == 3
+    result.stdout.re_match_lines(["ERROR: .*not to be trusted: the worker .* 0 arrived"])
+
+
+def test_tags_of_any_json_kind_and_odd_names_travel(project, dist):
+    project.dataset(
+        tags={"q4": {"type": None, "n": 1.5, "list": [1, {"a": True}], "ü\u2028\x1b[31m": "\x00"}},
+        texts={"q1": "first question", "q2": "second question", "q3": "third question", "q4": "fourth question"},
+    )
+    project.test("def test_it(recall_at):\n    assert recall_at(2) >= 0.9\n")
+    result = project.run(*dist)
+    result.assert_outcomes(failed=1)
+    assert "\x1b[31m" not in result.stdout.str()
