@@ -8,7 +8,6 @@ values of the queries that count for one measure, ``QueryCounts`` says what happ
 from __future__ import annotations
 
 import importlib
-import math
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -19,12 +18,12 @@ from pytest_retrieval_eval.errors import DataError, GateError, MeasureError, did
 from pytest_retrieval_eval.measures import registry
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.ranks import Bools, Floats, Ints, JudgedRanks, judged_ranks, read_only
+from pytest_retrieval_eval.stats.means import Distribution, distribution, mean
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.qrels import Qrels
     from pytest_retrieval_eval.collection.queries import Queries
     from pytest_retrieval_eval.collection.run import Run
-    from pytest_retrieval_eval.stats.means import Distribution
 
 
 def evaluate(
@@ -141,14 +140,12 @@ class Scores:
         if self._mean is None:
             if not self.n:
                 raise GateError(self._why_none())
-            self._mean = math.fsum(self.values.tolist()) / self.n
+            self._mean = mean(self.values)
         return self._mean
 
     @property
     def distribution(self) -> Distribution:
         """How the values are spread. GateError where no query counts."""
-        from pytest_retrieval_eval.stats.means import distribution
-
         if not self.n:
             raise GateError(self._why_none())
         return distribution(self.values)
@@ -339,15 +336,15 @@ class Evaluation:
         definition = registry.definition(name.name)
         scores, counted = self.scores(name), self._count(name)
         if not self.ranks.tied():
-            mean = scores.mean
-            return TieInterval(name, mean, mean, mean, scores.query_ids, scores.values, scores.values)
+            only = scores.mean
+            return TieInterval(name, only, only, only, scores.query_ids, scores.values, scores.values)
         if not definition.rises:
             raise MeasureError(f"{name} does not say how the order of tied documents moves it.")
         low = self._values(name, self.ranks.worst(), counted)
         high = self._values(name, self.ranks.best(), counted)
         why: Callable[[], str] = lambda: self._why_none(name)  # noqa: E731
         expected = None
-        if definition.expected is not None:
+        if definition.expected is not None and not self._graded(name, definition):
             values = definition.expected(self.ranks, name)[counted.rows]
             expected = Scores(name, counted, values, why).mean
         return TieInterval(
@@ -400,7 +397,7 @@ class Evaluation:
         if definition.counts is not None:
             mask &= definition.counts(ranks, measure)
         elif not self.trec:
-            mask &= ranks.facts.relevant(measure.rel) > 0 if definition.binary else ranks.facts.positive
+            mask &= self._relevant(measure, definition)
         key = mask.tobytes()
         if key not in self._counted:
             self._counted[key] = Counted(np.flatnonzero(mask), self.qrels.query_ids)
@@ -409,29 +406,44 @@ class Evaluation:
     def _values(self, measure: Measure, ranks: JudgedRanks, counted: Counted) -> Floats:
         definition = registry.definition(measure.name)
         self._fits(measure, definition)
-        values = np.asarray(definition.score(ranks, measure), np.float64)
+        score = definition.graded if self._graded(measure, definition) else definition.score
+        values = np.asarray((score or definition.score)(ranks, measure), np.float64)
         if values.shape != (ranks.queries,):
             raise MeasureError(
                 f"the measure {measure} gave values of shape {values.shape}; expected one for each of the "
                 f"{ranks.queries} queries of the qrels."
             )
         values = values[counted.rows]
-        if np.isnan(values).any():
-            query_id = counted.ids[int(np.flatnonzero(np.isnan(values))[0])]
+        if not np.isfinite(values).all():
+            place = int(np.flatnonzero(~np.isfinite(values))[0])
             raise MeasureError(
-                f"the measure {measure} gave no number (NaN) for query {query_id}, which it counts."
+                f"the measure {measure} gave {values[place]} for query {counted.ids[place]}; "
+                "expected a finite number."
             )
         return read_only(values)
+
+    def _graded(self, measure: Measure, definition: registry.Definition) -> bool:
+        """Whether a binary measure reads labels as degrees: on the unit scale, without a level."""
+        return self.qrels.scale == "unit" and definition.binary and measure.get("rel") is None
+
+    def _relevant(self, measure: Measure, definition: registry.Definition) -> Bools:
+        """Which queries have a document that is relevant for the measure."""
+        facts = self.ranks.facts
+        if definition.binary and not self._graded(measure, definition):
+            return facts.relevant(measure.rel) > 0
+        return facts.positive
 
     def _fits(self, measure: Measure, definition: registry.Definition) -> None:
         """A plain binary measure would cut grades that are no whole numbers at a level nobody chose."""
         if not definition.binary or measure.get("rel") is not None:
             return
-        if self.qrels.scale == "unit":
+        if self._graded(measure, definition):
+            if definition.graded is not None:
+                return
             raise MeasureError(
-                f"{measure}: the labels of {self.qrels.source or 'these qrels'} lie on the unit scale, on "
-                f"which {measure.name} is not available yet without a level. Say which grade is "
-                f"relevant, as in {_with_rel(measure)}."
+                f"{measure}: the labels of {self.qrels.source or 'these qrels'} lie on the unit scale, for "
+                f"which {measure.name} has no definition. Say from which label on a document is relevant, "
+                f"as in {_with_rel(measure)}."
             )
         row = self.ranks.facts.fractional
         if row is not None:
@@ -456,9 +468,10 @@ class Evaluation:
             return (
                 said + f"the run has no list for any judged query of {source}, or the measure leaves all out."
             )
-        relevant = facts.relevant(measure.rel) > 0 if definition.binary else facts.positive
+        relevant = self._relevant(measure, definition)
         if not relevant.any():
-            level = f">= {measure.rel:g}" if definition.binary else "above 0"
+            by_level = definition.binary and not self._graded(measure, definition)
+            level = f">= {measure.rel:g}" if by_level else "above 0"
             return (
                 said + f"no document has grade {level}; the highest grade in {source} is {facts.highest:g}."
             )
@@ -489,7 +502,8 @@ class Evaluation:
         chosen = self._select
         unanswerable = queries.unanswerable if queries is not None and not self.trec else frozenset[str]()
         judged = self._inside & (facts.judged > 0)
-        relevant = facts.relevant(1.0) > 0 if facts.fractional is None else facts.positive
+        levels = self.qrels.scale == "levels" and facts.fractional is None
+        relevant = facts.relevant(1.0) > 0 if levels else facts.positive
 
         def named(mask: Bools) -> tuple[str, ...]:
             return tuple([ids[row] for row in np.flatnonzero(mask).tolist()])

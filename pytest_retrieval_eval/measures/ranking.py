@@ -10,15 +10,13 @@ from __future__ import annotations
 import numpy as np
 
 from pytest_retrieval_eval.errors import MeasureError
-from pytest_retrieval_eval.measures import ties
+from pytest_retrieval_eval.measures import graded, ties
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.ranks import (
     Bools,
     Floats,
-    Gain,
     JudgedRanks,
-    exponential,
-    linear,
+    gain_of,
     prefix,
     tally,
 )
@@ -91,18 +89,6 @@ def has_judged_list(ranks: JudgedRanks, measure: Measure) -> Bools:
     return (ranks.facts.judged > 0) & (ranks.returned > 0)
 
 
-def gain_of(ranks: JudgedRanks, measure: Measure) -> Gain:
-    """The gain function that the measure names. Raises MeasureError where 2^g is too large for a float."""
-    if measure.get("gain") != "exp":
-        return linear
-    if ranks.facts.highest > 1000:
-        raise MeasureError(
-            f"{measure}: the highest grade is {ranks.facts.highest:g}, and 2 to that power is no number "
-            "any more. Use the linear gain, or smaller grades."
-        )
-    return exponential
-
-
 def cutoff_of(measure: Measure) -> int:
     """The cut-off of a measure that has one. Raises MeasureError where it was built without."""
     if measure.cutoff is None:
@@ -123,6 +109,7 @@ for _definition in (
         "1 if any of the top k is relevant, else 0",
         "success@k of trec_eval",
         hit,
+        graded=graded.hit,
         cutoff="required",
         rises=True,
         expected=ties.expected_hit,
@@ -134,6 +121,7 @@ for _definition in (
         "relevant in the top k ÷ k, also where fewer than k were returned",
         TEXTBOOK,
         precision,
+        graded=graded.precision,
         cutoff="required",
         rises=True,
         expected=ties.expected_precision,
@@ -145,6 +133,7 @@ for _definition in (
         "relevant in the top k ÷ all relevant",
         TEXTBOOK,
         recall,
+        graded=graded.recall,
         cutoff="required",
         rises=True,
         expected=ties.expected_recall,
@@ -156,6 +145,7 @@ for _definition in (
         "harmonic mean of precision@k and recall@k",
         "van Rijsbergen, Information Retrieval (1979), chapter 7",
         f1,
+        graded=graded.f1,
         cutoff="required",
         rises=True,
         expected=ties.expected_f1,
@@ -167,6 +157,7 @@ for _definition in (
         "1 ÷ rank of the first relevant document, 0 if there is none",
         "Voorhees, The TREC-8 Question Answering Track Report (1999)",
         reciprocal_rank,
+        graded=graded.reciprocal_rank,
         rises=True,
         expected=ties.expected_reciprocal_rank,
         spellings=("RR", "recip_rank", "reciprocal_rank"),
@@ -177,6 +168,7 @@ for _definition in (
         "sum of the precision at the rank of each relevant document ÷ all relevant",
         "Buckley & Voorhees, Retrieval System Evaluation (TREC: Experiment and Evaluation, 2005)",
         average_precision,
+        graded=graded.average_precision,
         rises=True,
         expected=ties.expected_average_precision,
         spellings=("AP", "average_precision"),
@@ -199,6 +191,7 @@ for _definition in (
         "precision at the rank that equals the number of relevant documents",
         TEXTBOOK,
         r_precision,
+        graded=graded.r_precision,
         cutoff="none",
         rises=True,
         expected=ties.expected_r_precision,

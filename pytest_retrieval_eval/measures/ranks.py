@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pytest_retrieval_eval.errors import MeasureError
+
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.qrels import Qrels
     from pytest_retrieval_eval.collection.run import Located, Run
+    from pytest_retrieval_eval.measures.names import Measure
 
 Ints: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"
@@ -36,6 +39,19 @@ def linear(grades: Floats) -> Floats:
 def exponential(grades: Floats) -> Floats:
     """The gain 2^g − 1 (Burges et al. 2005). For grades above 0."""
     return np.exp2(grades) - 1.0
+
+
+def gain_of(ranks: JudgedRanks, measure: Measure) -> Gain:
+    """The gain function that the measure names. Raises MeasureError where 2^g is too large for a float."""
+    # On the unit scale every threshold makes the labels 0 and 1, of which both gains are the same.
+    if measure.get("gain") != "exp" or ranks.scale == "unit":
+        return linear
+    if ranks.facts.highest > 1000:
+        raise MeasureError(
+            f"{measure}: the highest grade is {ranks.facts.highest:g}, and 2 to that power is no number "
+            "any more. Use the linear gain, or smaller grades."
+        )
+    return exponential
 
 
 def read_only(array: _A) -> _A:
@@ -68,6 +84,14 @@ class Facts:
             self._cache,
             ("relevant", rel),
             lambda: read_only(np.bincount(self.query[self.grades >= rel], minlength=self.queries)),
+        )
+
+    def total(self) -> Floats:
+        """The sum of the labels on the unit scale, for each query."""
+        return cached(
+            self._cache,
+            "total",
+            lambda: read_only(tally(self.query, np.clip(self.grades, 0.0, 1.0), self.queries)),
         )
 
     @property

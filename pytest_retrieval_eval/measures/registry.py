@@ -62,7 +62,8 @@ class Definition:
 
     ``spellings`` are other names (case does not matter), ``stems`` names that carry the cut-off behind an
     underscore, as trec_eval's do (``ndcg_cut`` for ``ndcg_cut_10``), ``translations`` parameters as other
-    tools spell them. ``binary`` measures divide documents at a level, and take the parameter ``rel``.
+    tools spell them. ``binary`` measures divide documents at a level, and take the parameter ``rel``;
+    ``graded`` is what they score on the unit scale, where nobody names a level.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Definition:
     cutoff: Literal["required", "optional", "none"] = "optional"
     binary: bool = True
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    graded: Score | None = None
     counts: Counts | None = None
     expected: Score | None = None
     rises: bool = False

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_retrieval_eval.measures.ranks import Floats, Ints, JudgedRanks, exponential, linear, places, tally
+from pytest_retrieval_eval.measures.ranks import Floats, Ints, JudgedRanks, gain_of, places, tally
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.measures.names import Measure
@@ -152,7 +152,7 @@ def expected_average_precision(ranks: JudgedRanks, measure: Measure) -> Floats:
 
 def expected_ndcg(ranks: JudgedRanks, measure: Measure) -> Floats:
     """Each document's gain times the mean discount of its group's ranks ÷ the ideal."""
-    gain = exponential if measure.get("gain") == "exp" else linear
+    gain = gain_of(ranks, measure)
     cutoff = measure.cutoff or _ALL
     keep = ranks.grade > 0
     query, grade = ranks.query[keep], ranks.grade[keep]
