@@ -102,21 +102,24 @@ class Verdict:
             target.
         reference_kind: ``baseline``, ``run`` or None for a fixed target.
         labels, where: the source of labels, and the slice as text ("" for every query).
-        rule, alpha, sided, margin, allow: what the rule decided with; the margin in units of the measure.
+        rule, alpha, sided, margin, allow: what the rule decided with: ``sided`` (``one`` or ``two``) says
+            which p ``p`` is, the margin is in units of the measure.
+        scale: the factor of the run on the right side; differences are candidate − scale · run.
         n: the number of queries counted.
         value: the candidate's mean.
         target: the number that ``value`` was held against.
         reference: the mean of the run on the right side.
-        delta: ``value`` − ``reference``.
-        interval: of the mean difference (candidate − a · reference); of the mean for a fixed target.
-        bound: under ``noninferior``, the one-sided bound of the difference (sign turned for ``<=``).
+        delta: ``value`` − ``scale`` · ``reference``.
+        interval: of the mean difference; of the mean for a fixed target.
+        bound: under ``noninferior``, the one-sided bound of the mean difference.
         p, p_one_sided: of the paired randomization test, the printed one and the one-sided one.
-        p_sided: which one ``p`` is, ``one`` or ``two``.
         p_method: ``exact`` or ``Monte Carlo, B resamples``.
-        smallest_p: the smallest p that the queries that differ allow, on the rule's side.
-        resolvable: whether the test could have reached alpha.
+        smallest_p: the smallest ``p`` that the queries that differ allow.
+        resolvable: whether ``p`` could have come below alpha.
         detectable: the smallest mean drop that would be detected with 80 % power, one-sided at alpha.
-        worse, better, equal: queries by the sign of their difference (beyond 1e-9).
+        worse, better, equal: queries by their difference, or by their distance from a fixed target (beyond
+            1e-9).
+        cutoff: the rank down to which the measure looks; None for the whole list.
         judged, judged_k: mean judged@k of candidate and reference (None where undefined), and its k.
         ties: the lowest and the highest mean of the candidate over the orders of tied documents; None
             without ties.
@@ -125,6 +128,7 @@ class Verdict:
         notes: one sentence each.
         baseline_changes: what changed since the baseline was saved, a sentence each.
         to_judge: (query, document) pairs that would put both sides on equal footing, worst queries first.
+        missing_baseline: under ``error``, whether the baseline has yet to be made.
     """
 
     gate: str
@@ -142,6 +146,7 @@ class Verdict:
     alpha: float = 0.05
     sided: str = "two"
     margin: float | None = None
+    scale: float = 1.0
     allow: int = 0
     n: int = 0
     value: float | None = None
@@ -152,7 +157,6 @@ class Verdict:
     bound: float | None = None
     p: float | None = None
     p_one_sided: float | None = None
-    p_sided: str = "two"
     p_method: str | None = None
     smallest_p: float | None = None
     resolvable: bool | None = None
@@ -160,6 +164,7 @@ class Verdict:
     worse: int = 0
     better: int = 0
     equal: int = 0
+    cutoff: int | None = None
     judged: tuple[float | None, float | None] = (None, None)
     judged_k: int | None = None
     ties: tuple[float, float] | None = None
@@ -167,6 +172,7 @@ class Verdict:
     notes: tuple[str, ...] = ()
     baseline_changes: tuple[str, ...] = ()
     to_judge: tuple[tuple[str, str], ...] = ()
+    missing_baseline: bool = False
 
     @property
     def ok(self) -> bool:

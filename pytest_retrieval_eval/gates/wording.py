@@ -75,16 +75,16 @@ def number(value: float) -> str:
     return text.removesuffix(".0")
 
 
-def means(*values: float) -> list[str]:
-    """Means with 3 decimals, or as many as it takes to tell different ones apart (at most 12).
+def means(*values: float, digits: int = 3) -> list[str]:
+    """Means with ``digits`` decimals, or as many as it takes to tell different ones apart (at most 12).
 
     >>> means(0.5, 0.25)
     ['0.500', '0.250']
     >>> means(0.5, 0.5001)
     ['0.5000', '0.5001']
     """
-    for digits in range(3, 12):
-        texts = [f"{value:.{digits}f}" for value in values]
+    for decimals in range(digits, 12):
+        texts = [f"{value:.{decimals}f}" for value in values]
         if all(
             abs(a - b) <= 1e-9 or texts[i] != texts[j]
             for i, a in enumerate(values)

@@ -1,0 +1,161 @@
+"""Baselines: stored runs with provenance, never stored scores.
+
+Both sides of a comparison are scored on today's labels. What changed since the baseline was saved is named,
+from the digests in its header.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import platform
+import subprocess
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.errors import DataError, GateError
+from pytest_retrieval_eval.gates.wording import counted, listed, shown
+
+if TYPE_CHECKING:
+    from pytest_retrieval_eval.collection.dataset import Dataset
+
+# A corpus beyond this size is not read through only to say whether it changed.
+_LARGEST_CORPUS = 256 * 1024 * 1024
+_GIT_SECONDS = 5
+
+
+class MissingBaselineError(GateError):
+    """There is no baseline yet; the message is what to do about it."""
+
+
+def read_baseline(path: Path, *, how_to_create: str) -> Run:
+    """The stored run at ``path``; where there is none, the error says ``how_to_create`` it (a command)."""
+    if not path.exists():
+        raise MissingBaselineError(
+            f"no baseline yet ({path} does not exist). Create it with: {how_to_create}"
+        )
+    return Run.read(path)
+
+
+def provenance(run: Run, dataset: Dataset) -> dict[str, object]:
+    """The header of a baseline: what made the run, on which data, from which commit, when, and with what.
+
+    Keys: ``retriever``, ``depth``, ``dataset``, ``labels``, ``queries`` and ``corpus`` (digests), ``commit``
+        and ``dirty`` (None outside a git repository), ``time`` (UTC, ISO 8601, seconds), ``versions``.
+    """
+    commit, dirty = _commit(str(Path.cwd()))
+    return {
+        "retriever": run.name,
+        "depth": run.depth,
+        "dataset": dataset.name,
+        "labels": dataset.label_digest,
+        "queries": queries_digest(dataset),
+        "corpus": dataset.corpus_digest,
+        "commit": commit,
+        "dirty": dirty,
+        "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "versions": {"python": platform.python_version(), **_versions()},
+    }
+
+
+def changes_since(
+    baseline: Run, dataset: Dataset, candidate: Run, *, new: Sequence[str] | None = None
+) -> tuple[str, ...]:
+    """What changed since ``baseline`` was saved, a sentence each; empty where nothing is known to have.
+
+    ``new`` are the judged queries that the baseline lacks, where the caller knows them already.
+    """
+    header = baseline.header
+    changes: list[str] = []
+    if _differs(header.get("labels"), dataset.label_digest):
+        changes.append(
+            "the labels have changed since the baseline was saved; both sides are scored on today's"
+        )
+    if new is None:
+        known = frozenset(baseline.query_ids)
+        new = [query for query in dataset.qrels.query_ids if query not in known]
+    if new:
+        changes.append(
+            f"{counted(len(new), 'query is', 'queries are')} not in the baseline and "
+            f"{'counts' if len(new) == 1 else 'count'} 0 there: {listed(new)}"
+        )
+    if _differs(header.get("queries"), queries_digest(dataset)):
+        changes.append("the queries or their texts have changed since the baseline was saved")
+    if _differs(header.get("corpus"), _corpus_digest(dataset, candidate)):
+        changes.append("the corpus has changed since the baseline was saved")
+    if header.get("dataset") and dataset.name and header["dataset"] != dataset.name:
+        changes.append(f"the baseline was saved for the dataset {shown(str(header['dataset']))}")
+    if baseline.depth is not None and candidate.depth is not None and baseline.depth != candidate.depth:
+        changes.append(f"the baseline is {baseline.depth} deep, the run under test {candidate.depth}")
+    return tuple(changes)
+
+
+def queries_digest(dataset: Dataset) -> str:
+    """``sha256:…`` over the sorted ids and texts of the queries."""
+    rows: list[tuple[str, str | None]] = []
+    for query_id in sorted(dataset.queries):
+        try:
+            rows.append((query_id, dataset.queries.text(query_id)))
+        except DataError:  # only the id is known
+            rows.append((query_id, None))
+    return "sha256:" + hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+
+
+def _differs(then: object, now: str | None) -> bool:
+    # What either side does not know is no change.
+    return isinstance(then, str) and now is not None and then != now
+
+
+def _corpus_digest(dataset: Dataset, candidate: Run) -> str | None:
+    said = candidate.header.get("corpus")
+    if isinstance(said, str):
+        return said
+    corpus = dataset.corpus
+    if corpus is None:
+        return None
+    try:
+        if corpus.path is not None and corpus.path.stat().st_size > _LARGEST_CORPUS:
+            return None
+    except OSError:
+        return None
+    return dataset.corpus_digest
+
+
+@functools.lru_cache(maxsize=8)
+def _commit(folder: str) -> tuple[str | None, bool | None]:
+    """The commit around ``folder`` and whether tracked files were changed since; asked once a process."""
+    head = _git(folder, "rev-parse", "HEAD")
+    if head is None:
+        return None, None
+    status = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    return head, None if status is None else bool(status)
+
+
+def _git(folder: str, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", *arguments],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=_GIT_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _versions() -> Mapping[str, str]:
+    found = {}
+    for name in ("pytest-retrieval-eval", "numpy"):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "unknown"
+    return found

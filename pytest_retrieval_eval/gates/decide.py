@@ -1,0 +1,357 @@
+"""From a gate and a bench to a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pytest_retrieval_eval.errors import GateError, GateFailure, MeasureError
+from pytest_retrieval_eval.gates.baselines import MissingBaselineError, changes_since
+from pytest_retrieval_eval.gates.bench import Baseline
+from pytest_retrieval_eval.gates.diff import (
+    changed_queries,
+    is_small,
+    missing_queries,
+    pairs_to_judge,
+    with_details,
+)
+from pytest_retrieval_eval.gates.gate import Gate
+from pytest_retrieval_eval.gates.options import Options
+from pytest_retrieval_eval.gates.rules import (
+    Comparison,
+    check_rule,
+    compared,
+    holds,
+    mean_reason,
+    n_that_would_do,
+    rule_on,
+)
+from pytest_retrieval_eval.gates.side import Side, cutoff_of, measure_candidate, measure_side, where_text
+from pytest_retrieval_eval.gates.target import Target
+from pytest_retrieval_eval.gates.verdict import Interval, Status, Verdict
+from pytest_retrieval_eval.gates.wording import counted, means, shown
+from pytest_retrieval_eval.measures.names import Measure
+from pytest_retrieval_eval.measures.registry import definition
+from pytest_retrieval_eval.stats.intervals import bootstrap_mean
+from pytest_retrieval_eval.stats.paired import randomization_test
+from pytest_retrieval_eval.stats.power import smallest_detectable_drop
+from pytest_retrieval_eval.stats.tolerance import TOLERANCE
+
+if TYPE_CHECKING:
+    from pytest_retrieval_eval.gates.bench import Bench
+    from pytest_retrieval_eval.measures.evaluate import TieInterval
+
+# A passing gate that could not have seen a mean drop of this size is called weak (ini retrieval_weak_drop).
+WEAK_DROP = 0.02
+_LEVEL = 0.95
+
+
+def check(gate: Gate, bench: Bench, candidate: Callable[[], Side] | None = None) -> Verdict:
+    """Decide ``gate``, record the verdict, and raise where it does not hold.
+
+    ``candidate`` gives the run under test where the caller has measured it already. Raises ``GateFailure``
+    with the bench's explanation for ``failed`` and ``inconclusive``; a ``GateError`` is recorded as an
+    ``error`` verdict and raised on.
+    """
+    __tracebackhide__ = True
+    try:
+        verdict = decide(gate, bench, candidate)
+    except GateError as error:
+        record_error(str(gate), gate.measure, gate.operator, gate.options, bench, error)
+        raise
+    bench.record(verdict)
+    if not verdict.ok:
+        raise GateFailure(bench.explain(verdict), verdict)
+    return verdict
+
+
+def record_error(
+    text: str, measure: Measure, operator: str, options: Options, bench: Bench, error: GateError
+) -> None:
+    """Record that a comparison was tried and nothing could be measured."""
+    bench.record(
+        Verdict(
+            gate=text,
+            status="error",
+            reason=str(error),
+            measure=str(measure),
+            operator=operator,
+            dataset=options.dataset or "",
+            run=_name_of(options.run),
+            where=where_text(options.where),
+            rule=options.rule,
+            alpha=options.alpha,
+            missing_baseline=isinstance(error, MissingBaselineError),
+        )
+    )
+
+
+def _name_of(run: object) -> str:
+    return "" if run is None else str(getattr(run, "name", "") or run)
+
+
+def decide(gate: Gate, bench: Bench, candidate: Callable[[], Side] | None = None) -> Verdict:
+    """The verdict on ``gate``. Records nothing; raises a ``GateError`` for what cannot be measured."""
+    __tracebackhide__ = True
+    check_rule(gate)
+    side = candidate() if candidate is not None else measure_candidate(gate.measure, bench, gate.options)
+    if isinstance(gate.target, Target):
+        verdict = _against_run(gate, gate.target, bench, side)
+    else:
+        verdict = _against_number(gate, gate.target, side)
+    return _judged_enough(verdict, gate.options, side)
+
+
+def _common(gate: Gate, side: Side) -> dict[str, Any]:
+    options, scores = gate.options, side.scores
+    labels = options.labels or "qrels"
+    return {
+        "gate": str(gate),
+        "measure": str(gate.measure),
+        "operator": gate.operator,
+        "dataset": side.dataset.name,
+        "run": side.run.name,
+        "labels": labels if isinstance(labels, str) else ", ".join(labels),
+        "where": side.where,
+        "rule": options.rule,
+        "alpha": options.alpha,
+        "allow": options.allow,
+        "n": scores.n,
+        "value": side.mean,
+        "cutoff": cutoff_of(gate.measure),
+        "judged_k": side.judged_at.cutoff,
+    }
+
+
+def _against_number(gate: Gate, target: float, side: Side) -> Verdict:
+    scores, sign = side.scores, 1 if gate.operator in (">=", ">") else -1
+    fine = holds(gate.operator, side.mean, target)
+    notes = list(_side_notes(side))
+    if gate.options.rule != "mean":
+        notes.append(f"a fixed target is about the mean: rule={gate.options.rule!r} does not soften it")
+    tied, interval = _ties(side), bootstrap_mean(scores.values, level=_LEVEL)
+    if tied is not None and len({fine, *(holds(gate.operator, m, target) for m in _ends(tied))}) > 1:
+        notes.append(_tie_note(tied, fine))
+    queries = missing_queries(side, target, sign)
+    if not fine or is_small(side):
+        queries = with_details(queries, side, None, titles=not fine)
+    low = int((sign * (scores.values - target) < -TOLERANCE).sum())
+    high = int((sign * (scores.values - target) > TOLERANCE).sum())
+    return Verdict(
+        **_common(gate, side),
+        status="passed" if fine else "failed",
+        reason=mean_reason(gate.operator, side.mean, target),
+        target=target,
+        interval=Interval(interval.low, interval.high, interval.level, interval.method),
+        worse=low,
+        better=high,
+        equal=scores.n - low - high,
+        judged=(side.judged, None),
+        ties=_ends(tied) if tied is not None else None,
+        queries=queries,
+        notes=tuple(notes),
+    )
+
+
+def _against_run(gate: Gate, target: Target, bench: Bench, side: Side) -> Verdict:
+    base, reference = _reference(gate, target, bench, side)
+    scores, old = side.scores, reference.scores
+    if scores.query_ids != old.query_ids:
+        raise GateError(f"{gate}: the two sides count different queries, so that they cannot be compared")
+    comparison = compared(gate, scores.values, old.values, side.mean, reference.mean)
+    d = comparison.differences
+    test = randomization_test(d)
+    ruling = rule_on(comparison, test)
+    low, high = _loss_range(gate.measure, side, reference)
+    largest = max(comparison.scale * high - low, TOLERANCE)
+    detectable = smallest_detectable_drop(d, alpha=gate.options.alpha, largest_loss=largest)
+    raw = bootstrap_mean(comparison.sign * d, level=_LEVEL)
+    sided = comparison.sided
+    status: Status = "passed" if ruling.holds else "failed"
+    notes = list(_side_notes(side)) + [
+        f"{reference.label}: {note}" for note in _side_notes(reference, also=side)
+    ]
+    if reference.run is side.run and not base.updated:
+        notes.append("both sides are the same run")
+    if status == "passed":
+        status, weakness = _weakness(comparison, detectable, bench)
+        notes += weakness
+    if base.updated:
+        status = "updated"
+    tied = _ties(side)
+    if tied is not None:
+        rulings = {
+            rule_on(replace(comparison, after=values, value=mean)).holds
+            for values, mean in ((tied.low, tied.minimum), (tied.high, tied.maximum))
+        }
+        if rulings != {ruling.holds}:
+            notes.append(_tie_note(tied, ruling.holds))
+    queries = changed_queries(side, reference, comparison.sign)
+    bad = status == "failed"
+    if bad or is_small(side, reference):
+        queries = with_details(queries, side, reference, titles=bad)
+    verdict = Verdict(
+        **_common(gate, side),
+        status=status,
+        reason="the baseline was written from this run" if base.updated else ruling.reason,
+        baseline=base.name,
+        reference_kind=target.reference.kind,
+        scale=comparison.scale,
+        sided=sided,
+        margin=comparison.margin,
+        target=comparison.target,
+        reference=comparison.reference,
+        # 0 + turns −0.0, which would be printed, into 0.0.
+        delta=0.0 + comparison.value - comparison.scale * comparison.reference,
+        interval=Interval(0.0 + raw.low, 0.0 + raw.high, raw.level, raw.method),
+        bound=ruling.bound,
+        p=test.p_worse if sided == "one" else test.p_two_sided,
+        p_one_sided=test.p_worse,
+        p_method=_method(test.method, test.resamples),
+        smallest_p=test.smallest_one_sided if sided == "one" else test.smallest_two_sided,
+        resolvable=test.resolvable(gate.options.alpha, sided),
+        detectable=detectable,
+        worse=int((d < -TOLERANCE).sum()),
+        better=int((d > TOLERANCE).sum()),
+        equal=int((np.abs(d) <= TOLERANCE).sum()),
+        judged=(side.judged, reference.judged),
+        ties=_ends(tied) if tied is not None else None,
+        queries=queries,
+        notes=tuple(notes),
+        baseline_changes=changes_since(reference.run, side.dataset, side.run, new=_new(reference)),
+    )
+    return _footing(verdict, side)
+
+
+def _reference(gate: Gate, target: Target, bench: Bench, side: Side) -> tuple[Baseline, Side]:
+    """The run on the right side, and it measured on the same labels and slice."""
+    reference = target.reference
+    if reference.kind == "baseline":
+        base = bench.baseline(side.dataset, reference.name, side.run)
+        label = f"baseline {shown(base.name)}"
+    else:
+        run = bench.run(side.dataset, reference.ref)
+        base = Baseline(run, run.name or str(reference.ref))
+        label = f"run {shown(base.name)}"
+    return base, measure_side(side.dataset, base.run, gate.measure, gate.options, side.select, label)
+
+
+def _new(reference: Side) -> list[str]:
+    """The counted queries that a run has no line for."""
+    absent = ~reference.evaluation.ranks.in_run
+    ids = reference.dataset.qrels.query_ids
+    found = [ids[row] for row in np.flatnonzero(absent).tolist()]
+    return [query for query in found if reference.scores.get(query) is not None]
+
+
+def _method(method: str, resamples: int | None) -> str:
+    return "exact" if resamples is None else f"Monte Carlo, {resamples:,} resamples"
+
+
+def _loss_range(measure: Measure, side: Side, reference: Side) -> tuple[float, float]:
+    """The least and the most that the measure can be; what is not bounded, from the values themselves."""
+    low, high = definition(measure.name).low, definition(measure.name).high
+    values = np.concatenate((side.scores.values, reference.scores.values))
+    return (
+        low if np.isfinite(low) else float(values.min()),
+        high if np.isfinite(high) else float(values.max()),
+    )
+
+
+def _weakness(comparison: Comparison, detectable: float, bench: Bench) -> tuple[Status, list[str]]:
+    """``passed`` or ``weak``: whether a drop that the gate is there for could have gone unseen."""
+    needed = n_that_would_do(comparison)
+    if needed is not None:
+        n = len(comparison.after)
+        return "weak", [
+            f"weak: with {counted(n, 'query', 'queries')}, few of which lose, a loss of "
+            f"{comparison.margin:g} that no query shows is not ruled out; {needed:,} queries would do"
+        ]
+    # Golden queries are looked at one by one: a drop of their mean is not what the rule is about.
+    if comparison.gate.options.rule == "each":
+        return "passed", []
+    limit = max(comparison.margin, float(getattr(bench, "weak_drop", WEAK_DROP)))
+    if detectable <= limit + TOLERANCE:
+        return "passed", []
+    smallest, wanted = means(detectable, limit)
+    return "weak", [
+        f"weak: a mean drop of up to {smallest} could have gone unseen with this many queries, "
+        f"and {wanted} should be seen"
+    ]
+
+
+def _ties(side: Side) -> TieInterval | None:
+    """How much hangs on ties; None where nothing does, or the measure cannot say."""
+    try:
+        tied = side.evaluation.ties(side.measure)
+    except MeasureError:
+        return None
+    return tied if tied.matters else None
+
+
+def _ends(tied: TieInterval) -> tuple[float, float]:
+    return float(tied.minimum), float(tied.maximum)
+
+
+def _tie_note(tied: TieInterval, fine: bool) -> str:
+    low, high = means(*_ends(tied))
+    return (
+        f"ties: over the orders of documents with equal scores the mean lies between {low} and {high}, "
+        f"and the gate would {'fail' if fine else 'pass'} for some of them"
+    )
+
+
+def _side_notes(side: Side, also: Side | None = None) -> tuple[str, ...]:
+    """What is worth saying about a run and what was counted; nothing that ``also`` has said."""
+    counts, ranks, cutoff = side.evaluation.counts, side.evaluation.ranks, cutoff_of(side.measure)
+    notes: list[str] = []
+    lengths = ranks.returned[ranks.returned > 0]
+    if side.run.depth is None and cutoff is not None and len(lengths):
+        shortest, longest = int(lengths.min()), int(lengths.max())
+        if shortest == longest < cutoff and len(lengths) > 1:
+            # The retriever may have no more, or was asked for too few: nobody declared which.
+            counts = replace(counts, short=())
+            notes.append(
+                f"every list ends at rank {longest}, and {side.measure} looks at {cutoff}: "
+                "the run declares no depth"
+            )
+    notes += counts.notes()
+    notes += side.dataset.warnings
+    notes += [warning for warning in side.evaluation.warnings if warning not in notes]
+    told = set(_side_notes(also)) if also is not None else set()
+    return tuple(note for note in (shown(note, 300) for note in notes) if note not in told)
+
+
+def _footing(verdict: Verdict, side: Side) -> Verdict:
+    """Where the candidate's judged@k falls below the other side's, say so and list what to judge."""
+    after, before = verdict.judged
+    if after is None or before is None or after >= before - TOLERANCE:
+        return verdict
+    new, old = means(after, before)
+    pairs = pairs_to_judge(side, (query.query_id for query in verdict.queries), side.judged_at.cutoff or 1)
+    note = (
+        f"unequal footing: {side.judged_at} fell from {old} to {new}, so that the run under test may be "
+        f"better than measured; {counted(len(pairs), 'pair')} to judge"
+    )
+    return replace(verdict, notes=(*verdict.notes, note), to_judge=pairs)
+
+
+def _judged_enough(verdict: Verdict, options: Options, side: Side) -> Verdict:
+    """``judged=0.9``: below it nothing is decided."""
+    if options.judged is None or verdict.status == "updated":
+        return verdict
+    after = verdict.judged[0]
+    if after is not None and after >= options.judged - TOLERANCE:
+        return verdict
+    pairs = verdict.to_judge or pairs_to_judge(
+        side, (query.query_id for query in verdict.queries), side.judged_at.cutoff or 1
+    )
+    found = "undefined" if after is None else means(after, options.judged)[0]
+    reason = (
+        f"{side.judged_at} is {found} and should be at least {options.judged:g}; "
+        f"{counted(len(pairs), 'pair')} to judge"
+    )
+    return replace(verdict, status="inconclusive", reason=reason, to_judge=pairs)

@@ -1,0 +1,281 @@
+"""Which queries changed between two runs, and which documents moved: the part of a verdict that people act
+on.
+
+What moved comes from the ranks of the judged documents, which both sides know already. What took their place
+is not judged, so that it needs the rankings themselves: those are looked up for the worst queries only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pytest_retrieval_eval.errors import DataError
+from pytest_retrieval_eval.gates.side import Side, cutoff_of
+from pytest_retrieval_eval.gates.verdict import Move, QueryDiff, builtin
+from pytest_retrieval_eval.gates.wording import counted, shown
+from pytest_retrieval_eval.measures.registry import definition
+from pytest_retrieval_eval.stats.tolerance import TOLERANCE
+
+if TYPE_CHECKING:
+    from pytest_retrieval_eval.collection.dataset import Dataset
+    from pytest_retrieval_eval.collection.run import Ranking
+
+# How many of the worst queries are looked up in both runs and in the corpus.
+LOOKED_UP = 50
+# Runs up to this many documents are looked up also where the gate holds and nothing will be printed.
+SMALL = 100_000
+# A query with a thousand relevant documents is not told by all of them.
+_MOST_MOVES = 20
+# Where a measure reads the whole list, its top is what people look at.
+_TOP = 10
+
+Ranks = NDArray[np.int64]
+
+
+def changed_queries(candidate: Side, reference: Side, sign: int) -> tuple[QueryDiff, ...]:
+    """Every query whose value differs by more than 1e-9, worst first (``sign`` −1: the largest rise first).
+
+    Intruders and titles are not looked up yet; see :func:`with_details`.
+    """
+    scores, before = candidate.scores, reference.scores.values
+    delta = sign * (scores.values - before)
+    rows = np.flatnonzero(np.abs(delta) > TOLERANCE)
+    rows = rows[np.argsort(delta[rows], kind="stable")]
+    ids = [scores.query_ids[row] for row in rows.tolist()]
+    moves = _moves(candidate, reference, ids)
+    return tuple(
+        QueryDiff(
+            query_id=query_id,
+            before=float(before[row]),
+            after=float(scores.values[row]),
+            text=_text(candidate.dataset, query_id),
+            tags=_tags(candidate.dataset, query_id),
+            moves=tuple(found[:_MOST_MOVES]),
+            note=_note(candidate, query_id, len(found) - _MOST_MOVES),
+            looked_up=not any(_fell(move) for move in found),
+        )
+        for query_id, row, found in zip(ids, rows.tolist(), moves, strict=True)
+    )
+
+
+def missing_queries(candidate: Side, target: float, sign: int) -> tuple[QueryDiff, ...]:
+    """The queries that lie on the wrong side of a fixed target, the farthest first.
+
+    Their moves are the relevant documents that are not where they would count most, with the rank they have.
+    """
+    scores = candidate.scores
+    gap = sign * (scores.values - target)
+    rows = np.flatnonzero(gap < -TOLERANCE)
+    rows = rows[np.argsort(gap[rows], kind="stable")]
+    ids = [scores.query_ids[row] for row in rows.tolist()]
+    moves = _moves(candidate, None, ids)
+    return tuple(
+        QueryDiff(
+            query_id=query_id,
+            after=float(scores.values[row]),
+            text=_text(candidate.dataset, query_id),
+            tags=_tags(candidate.dataset, query_id),
+            moves=tuple(found[:_MOST_MOVES]),
+            note=_note(candidate, query_id, len(found) - _MOST_MOVES),
+            looked_up=False,
+        )
+        for query_id, row, found in zip(ids, rows.tolist(), moves, strict=True)
+    )
+
+
+def is_small(*sides: Side | None) -> bool:
+    """Whether the rankings of these runs are so few that looking them up costs nothing to speak of."""
+    return sum(int(side.evaluation.ranks.returned.sum()) for side in sides if side is not None) <= SMALL
+
+
+def with_details(
+    diffs: tuple[QueryDiff, ...], candidate: Side, reference: Side | None, *, titles: bool
+) -> tuple[QueryDiff, ...]:
+    """The same queries; the worst ``LOOKED_UP`` that need it with what took the places, and with titles."""
+    wanted = [diff for diff in diffs if not diff.looked_up][:LOOKED_UP]
+    ids = [diff.query_id for diff in wanted]
+    top = cutoff_of(candidate.measure) or _TOP
+    after = candidate.run.rankings(ids, depth=top) if ids else {}
+    before = reference.run.rankings(ids) if ids and reference is not None else {}
+    detailed: dict[str, QueryDiff] = {}
+    for diff in wanted:
+        grades = candidate.dataset.qrels.of_query(diff.query_id)
+        new = _docs(after.get(diff.query_id))[:top]
+        if reference is None:
+            intruders = _instead(new, grades, _level(candidate))
+        else:
+            intruders = _intruders(diff.moves, new, _docs(before.get(diff.query_id)), grades)
+        detailed[diff.query_id] = replace(diff, intruders=intruders, looked_up=True)
+    shown_first = diffs[:LOOKED_UP]
+    result = [detailed.get(diff.query_id, diff) for diff in shown_first]
+    if titles:
+        result = _titled(result, candidate.dataset)
+    return (*result, *(detailed.get(diff.query_id, diff) for diff in diffs[LOOKED_UP:]))
+
+
+def pairs_to_judge(candidate: Side, worst_first: Iterable[str], k: int) -> tuple[tuple[str, str], ...]:
+    """The (query, document) pairs without a judgment in the candidate's top k, for the counted queries.
+
+    Those of ``worst_first`` come first, in that order; the others follow in the order of the labels.
+    """
+    ranks, qrels = candidate.evaluation.ranks, candidate.dataset.qrels
+    holes = np.minimum(ranks.returned, k) - ranks.hits(-np.inf, k)
+    open_ids = {qrels.query_ids[row] for row in np.flatnonzero(holes > 0).tolist()}
+    counted_ids = candidate.scores.query_ids
+    ids = [query for query in dict.fromkeys((*worst_first, *counted_ids)) if query in open_ids]
+    ids = [query for query in ids if candidate.scores.get(query) is not None]
+    found = candidate.run.rankings(ids, depth=k) if ids else {}
+    pairs: list[tuple[str, str]] = []
+    for query in ids:
+        judged = qrels.of_query(query)
+        docs = dict.fromkeys(_docs(found.get(query))[:k])
+        pairs += [(query, doc) for doc in docs if doc not in judged]
+    return tuple(pairs)
+
+
+def _docs(ranking: Ranking | None) -> list[str]:
+    return list(ranking.docs) if ranking is not None else []
+
+
+def _fell(move: Move) -> bool:
+    return move.before is not None and (move.after is None or move.after > move.before)
+
+
+def _level(side: Side) -> float:
+    """The lowest grade that the measure takes for relevant; judged@k takes any judgment."""
+    if side.measure.name == "judged":
+        return -np.inf
+    # What is graded gains from the smallest positive grade on.
+    return side.measure.rel if definition(side.measure.name).binary else float(np.nextafter(0.0, 1.0))
+
+
+def _ranks(side: Side) -> Ranks:
+    """The rank of every row of the labels in the run, 0 where it is not in the list."""
+    located = side.run.locate(side.dataset.qrels)
+    ranks = np.zeros(len(side.dataset.qrels), np.int64)
+    ranks[located.row] = located.rank
+    return ranks
+
+
+def _moves(candidate: Side, reference: Side | None, ids: Sequence[str]) -> list[list[Move]]:
+    """For each query, the relevant documents whose rank changed in a way that can matter to the measure."""
+    if not ids:
+        return []
+    qrels, cutoff = candidate.dataset.qrels, cutoff_of(candidate.measure)
+    after = _ranks(candidate)
+    mask = qrels.grades >= _level(candidate)
+    if reference is None:
+        before = np.zeros_like(after)
+        mask &= after != 1
+    else:
+        before = _ranks(reference)
+        mask &= (before != after) & (_within(before, cutoff) | _within(after, cutoff))
+    place = {query_id: place for place, query_id in enumerate(qrels.query_ids)}
+    wanted = np.full(len(qrels.query_ids), -1, np.int64)
+    wanted[[place[query_id] for query_id in ids]] = np.arange(len(ids))
+    mask &= wanted[qrels.query] >= 0
+    result: list[list[Move]] = [[] for _ in ids]
+    for row in np.flatnonzero(mask).tolist():
+        result[int(wanted[qrels.query[row]])].append(
+            Move(
+                doc_id=qrels.docs[row],
+                grade=float(qrels.grades[row]),
+                before=int(before[row]) or None,
+                after=int(after[row]) or None,
+            )
+        )
+    for moves in result:
+        moves.sort(key=lambda move: _weight(move, cutoff))
+    return result
+
+
+def _within(ranks: Ranks, cutoff: int | None) -> NDArray[np.bool_]:
+    inside = ranks > 0
+    return inside if cutoff is None else inside & (ranks <= cutoff)
+
+
+def _weight(move: Move, cutoff: int | None) -> tuple[bool, bool, float, float]:
+    """Fallen before risen, those that crossed the cut-off first, then by grade and by how far it matters."""
+    limit = cutoff or np.inf
+    inside = (move.before or np.inf) <= limit, (move.after or np.inf) <= limit
+    step = abs((1 / move.before if move.before else 0.0) - (1 / move.after if move.after else 0.0))
+    return not _fell(move), inside[0] == inside[1], -(move.grade or 0.0), -step
+
+
+def _intruders(
+    moves: Sequence[Move], new: Sequence[str], old: Sequence[str], grades: Mapping[str, float]
+) -> tuple[Move, ...]:
+    """The documents that now stand above a fallen one and did not before, and that did not simply rise as
+    relevant ones (those are moves of their own).
+    """
+    fallen = [move for move in moves if _fell(move)]
+    told = {move.doc_id for move in moves}
+    was: dict[str, int] = {}
+    for rank, doc in enumerate(old, 1):
+        was.setdefault(doc, rank)
+    found: dict[str, Move] = {}
+    for rank, doc in enumerate(new, 1):
+        before = was.get(doc)
+        if doc in told or doc in found:
+            continue
+        if any(
+            (move.after is None or rank < move.after) and (before is None or before > (move.before or 0))
+            for move in fallen
+        ):
+            found[doc] = Move(doc, grades.get(doc), before, rank)
+    return tuple(found.values())
+
+
+def _instead(new: Sequence[str], grades: Mapping[str, float], level: float) -> tuple[Move, ...]:
+    """What fills the top where a relevant document could stand."""
+    found: dict[str, Move] = {}
+    for rank, doc in enumerate(new, 1):
+        grade = grades.get(doc)
+        if doc not in found and (grade is None or grade < level):
+            found[doc] = Move(doc, grade, None, rank)
+    return tuple(found.values())
+
+
+def _titled(diffs: list[QueryDiff], dataset: Dataset) -> list[QueryDiff]:
+    corpus = dataset.corpus
+    if corpus is None:
+        return diffs
+    ids = {move.doc_id for diff in diffs for move in (*diff.moves, *diff.intruders)}
+    documents = corpus.get_many(sorted(ids))
+    titles = {doc_id: document.title for doc_id, document in documents.items() if document is not None}
+
+    def titled(moves: tuple[Move, ...]) -> tuple[Move, ...]:
+        return tuple(replace(move, title=titles.get(move.doc_id) or None) for move in moves)
+
+    return [replace(diff, moves=titled(diff.moves), intruders=titled(diff.intruders)) for diff in diffs]
+
+
+def _text(dataset: Dataset, query_id: str) -> str | None:
+    if query_id not in dataset.queries:
+        return None
+    try:
+        return dataset.queries.text(query_id)
+    except DataError:  # a collection of which only the ids are known
+        return None
+
+
+def _tags(dataset: Dataset, query_id: str) -> dict[str, object]:
+    if query_id not in dataset.queries:
+        return {}
+    return {str(tag): builtin(value) for tag, value in dataset.queries.tags(query_id).items()}
+
+
+def _note(side: Side, query_id: str, untold: int) -> str | None:
+    parts = []
+    if query_id in side.failed:
+        parts.append(f"the retriever failed: {shown(side.failed[query_id], 200)}")
+    elif query_id in side.returned_nothing:
+        parts.append("nothing was returned")
+    if untold > 0:
+        parts.append(f"{counted(untold, 'more relevant document')} moved")
+    return "; ".join(parts) or None

@@ -1,0 +1,66 @@
+"""When no id of two sides matches: under which change they would, with an example from each."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterable
+
+from pytest_retrieval_eval.gates.wording import shown
+
+
+def _nfc(text: str) -> str:
+    return unicodedata.normalize("NFC", text)
+
+
+def _nfkc(text: str) -> str:
+    return unicodedata.normalize("NFKC", text)
+
+
+def _stripped(text: str) -> str:
+    return text.strip()
+
+
+def _all_forms(text: str) -> str:
+    return _nfkc(_nfkc(text).strip().casefold())
+
+
+# From the mildest change to the strongest; the first one that matches anything is named.
+_FORMS: tuple[tuple[str, Callable[[str], str]], ...] = (
+    ("after Unicode normalisation (NFC)", _nfc),
+    ("after Unicode normalisation (NFKC)", _nfkc),
+    ("without regard to case", str.casefold),
+    ("once white space around them is stripped", _stripped),
+    ("once normalised, stripped and without regard to case", _all_forms),
+)
+
+
+def id_hint(labels: Iterable[str], run: Iterable[str]) -> str:
+    """A sentence about ids of which none matches exactly; it names one of each side.
+
+    >>> id_hint(["HR-1"], ["hr-1"])
+    "They match without regard to case: 'HR-1' in the labels, 'hr-1' in the run."
+    >>> id_hint(["a"], ["b"])
+    "The labels have ids such as 'a', the run such as 'b'."
+    """
+    gold, found = list(dict.fromkeys(labels)), list(dict.fromkeys(run))
+    for words, form in _FORMS:
+        forms = {form(each): each for each in reversed(gold)}
+        for each in found:
+            same = forms.get(form(each))
+            if same is not None and same != each:
+                return f"They match {words}: {_id(same)} in the labels, {_id(each)} in the run."
+    known = set(gold)
+    for each in found:
+        for end in range(len(each) - 1, 0, -1):
+            if each[end] in "#:_-/@|" and each[:end] in known:
+                return (
+                    f"The run's ids begin with those of the labels ({_id(each[:end])} in the labels, "
+                    f"{_id(each)} in the run): it ranks parts of documents, and the labels are on documents."
+                )
+    first = f"The labels have ids such as {_id(gold[0])}" if gold else "The labels have no ids"
+    return f"{first}, the run such as {_id(found[0])}." if found else f"{first}, the run has none."
+
+
+def _id(text: str) -> str:
+    # ascii() shows what two ids that look alike differ in.
+    return f"'{shown(text, 60)}'" if text.isascii() else shown(ascii(text), 80)

@@ -1,0 +1,246 @@
+"""The four rules: numbers in, "holds" or not and the sentence that says why out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pytest_retrieval_eval.errors import GateError
+from pytest_retrieval_eval.gates.gate import Gate
+from pytest_retrieval_eval.gates.target import Target
+from pytest_retrieval_eval.gates.wording import counted, means, number
+from pytest_retrieval_eval.stats.intervals import bootstrap_mean
+from pytest_retrieval_eval.stats.paired import PairedTest, randomization_test
+from pytest_retrieval_eval.stats.tolerance import TOLERANCE
+
+Floats = NDArray[np.float64]
+
+# noninferior's level is claimed from this many losing queries on; see docs on the power of gates.
+_FEW_LOSERS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A candidate against a · run + b, query by query.
+
+    ``after`` and ``before`` have one value per counted query; ``sign`` is +1 for ``>=`` and ``>``, −1 for
+    ``<=`` and ``<``, so that "worse" is always below; ``margin`` = −sign · b is the loss that the gate
+    allows.
+    """
+
+    gate: Gate
+    after: Floats
+    before: Floats
+    sign: int
+    scale: float
+    margin: float
+    value: float
+    reference: float
+
+    @property
+    def target(self) -> float:
+        """The number that the candidate's mean is held against."""
+        return self.scale * self.reference - self.sign * self.margin
+
+    @property
+    def differences(self) -> Floats:
+        """candidate − a · run per query, the sign turned for ``<=``: below zero is worse."""
+        difference: Floats = self.sign * (self.after - self.scale * self.before)
+        return difference
+
+    @property
+    def sided(self) -> Literal["one", "two"]:
+        """Which p is printed: as the gate says, else one-sided under ``significant``, two-sided elsewhere."""
+        return self.gate.options.sided or ("one" if self.gate.options.rule == "significant" else "two")
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """Whether a comparison holds, and why in one sentence."""
+
+    holds: bool
+    reason: str
+    bound: float | None = None
+
+
+def holds(operator: str, value: float, target: float) -> bool:
+    """Whether ``value operator target``; what differs by at most 1e-9 is equal.
+
+    >>> holds(">=", 0.1 + 0.2, 0.3), holds(">", 0.1 + 0.2, 0.3)
+    (True, False)
+    """
+    gap = value - target if operator in (">=", ">") else target - value
+    return gap > TOLERANCE if operator in (">", "<") else gap >= -TOLERANCE
+
+
+def check_rule(gate: Gate) -> None:
+    """Refuse a rule that has no meaning for the gate's target."""
+    rule, target = gate.options.rule, gate.target
+    if not isinstance(target, Target):
+        if rule in ("noninferior", "each"):
+            raise GateError(
+                f"{gate}: rule={rule!r} compares with a run query by query, and a fixed target is about the "
+                "mean: leave the rule out, or compare with baseline"
+            )
+        return
+    if rule == "noninferior" and -_sign(gate) * target.offset <= 0:
+        plain = Target(target.reference, target.scale)
+        sign = "-" if _sign(gate) > 0 else "+"
+        raise GateError(
+            f"{gate}: rule='noninferior' needs a margin above 0, the loss that would not matter: write "
+            f"{gate.measure} {gate.operator} {plain} {sign} 0.01. Without one, rule='each' forbids any "
+            "query to lose, and rule='mean' compares the means"
+        )
+
+
+def _sign(gate: Gate) -> int:
+    return 1 if gate.operator in (">=", ">") else -1
+
+
+def compared(gate: Gate, after: Floats, before: Floats, value: float, reference: float) -> Comparison:
+    """The comparison that a gate with a run on its right side makes."""
+    target = gate.target
+    if not isinstance(target, Target):
+        raise GateError(f"{gate} has a fixed target; there is no run to compare with")
+    sign = _sign(gate)
+    # 0 − 0.0 is no −0.0, which would be printed.
+    return Comparison(gate, after, before, sign, target.scale, 0.0 - sign * target.offset, value, reference)
+
+
+def rule_on(comparison: Comparison, test: PairedTest | None = None) -> Ruling:
+    """What the gate's rule decides; ``test`` saves a repetition where the caller has it already."""
+    rule = comparison.gate.options.rule
+    if rule == "noninferior":
+        return _noninferior(comparison)
+    if rule == "each":
+        return _each(comparison)
+    if rule == "significant":
+        return _significant(comparison, test or randomization_test(comparison.differences))
+    return _mean(comparison)
+
+
+def mean_reason(operator: str, value: float, target: float, aside: str = "") -> str:
+    """The two numbers and how they lie.
+
+    >>> mean_reason(">=", 0.712, 0.744)
+    '0.712 is below 0.744'
+    >>> mean_reason(">", 0.5, 0.5)
+    '0.500 equals 0.500'
+    """
+    left, right = means(value, target)
+    if abs(value - target) <= TOLERANCE:
+        return f"{left} equals {right}{aside}"
+    return f"{left} is {'above' if value > target else 'below'} {right}{aside}"
+
+
+def _aside(comparison: Comparison) -> str:
+    """The mean that the target is made of, unless it is the target itself."""
+    target = comparison.gate.target
+    if not isinstance(target, Target) or (target.scale == 1.0 and not target.offset):
+        return ""
+    return f" ({target.reference} {means(comparison.reference, comparison.target)[0]})"
+
+
+def _mean(comparison: Comparison) -> Ruling:
+    operator = comparison.gate.operator
+    reason = mean_reason(operator, comparison.value, comparison.target, _aside(comparison))
+    return Ruling(holds(operator, comparison.value, comparison.target), reason)
+
+
+def _noninferior(comparison: Comparison) -> Ruling:
+    alpha, margin = comparison.gate.options.alpha, comparison.margin
+    interval = bootstrap_mean(comparison.differences, level=1 - alpha, side="lower")
+    low = interval.low
+    strict = comparison.gate.operator in (">", "<")
+    fine = low > -margin + TOLERANCE if strict else low >= -margin - TOLERANCE
+    bound, limit = comparison.sign * low, -comparison.sign * margin
+    left, right = (signed(text) for text in means(bound, limit))
+    side = "lower" if comparison.sign > 0 else "upper"
+    within = "lies within" if fine else "lies beyond"
+    reason = (
+        f"the {side} {100 * (1 - alpha):g} % bound of the difference, {left} ({interval.method}), {within} "
+        f"the margin {right}"
+    )
+    if not fine and _mean(comparison).holds:
+        reason += ": the means allow it, but a larger loss is not ruled out"
+    return Ruling(fine, reason, bound)
+
+
+def _significant(comparison: Comparison, test: PairedTest) -> Ruling:
+    by_mean = _mean(comparison)
+    options = comparison.gate.options
+    if by_mean.holds:
+        return by_mean
+    sided = options.sided or "one"
+    if not test.resolvable(options.alpha, sided):
+        return Ruling(
+            False,
+            f"{by_mean.reason}, beyond the budget, and the test cannot resolve it (smallest p "
+            f"{p_text(test.smallest_one_sided)} one-sided, {p_text(test.smallest_two_sided)} two-sided): "
+            "the means decide",
+        )
+    p = test.p_worse if sided == "one" else test.p_two_sided
+    if p < options.alpha:
+        return Ruling(
+            False, f"{by_mean.reason}, and p = {p_text(p)} {sided}-sided is below {options.alpha:g}"
+        )
+    return Ruling(True, f"{by_mean.reason}, but p = {p_text(p)} {sided}-sided is not below {options.alpha:g}")
+
+
+def _each(comparison: Comparison) -> Ruling:
+    strict = comparison.gate.operator in (">", "<")
+    d, margin = comparison.differences, comparison.margin
+    broken = d <= -margin + TOLERANCE if strict else d < -margin - TOLERANCE
+    n, allow = int(broken.sum()), comparison.gate.options.allow
+    verb = "lose" if comparison.sign > 0 else "rise"
+    if strict:
+        what = f"do not {'gain' if comparison.sign > 0 else 'fall'}" + (
+            f" more than {number(-margin)}" if margin else ""
+        )
+    else:
+        what = f"{verb} more than {number(margin)}" if margin else f"{verb}"
+    some = counted(n, "query", "queries") if n else "no query"
+    if n <= 1:
+        what = what.replace("lose", "loses").replace("rise", "rises").replace("do not", "does not")
+    return Ruling(n <= allow, f"{some} {what}, {allow} allowed")
+
+
+def n_that_would_do(comparison: Comparison) -> int | None:
+    """Under ``noninferior``, the number of queries from which a pass means what alpha says, where n falls
+    short.
+
+    With at least 10 losing queries the bound holds its level; with fewer, a loss of ``margin`` that no query
+    showed is ruled out by n >= ln(1/alpha) ÷ margin queries only.
+    """
+    losers = int((comparison.differences < -TOLERANCE).sum())
+    needed = math.ceil(math.log(1 / comparison.gate.options.alpha) / comparison.margin)
+    too_few = comparison.gate.options.rule == "noninferior" and losers < _FEW_LOSERS
+    return needed if too_few and len(comparison.after) < needed else None
+
+
+def p_text(p: float) -> str:
+    """A p-value with enough digits, never 0.
+
+    >>> p_text(0.0007), p_text(0.0625), p_text(1.0), p_text(0.00012345), p_text(3.2e-12)
+    ('0.0007', '0.0625', '1', '0.00012', '3.2e-12')
+    """
+    if p >= 0.001:
+        return f"{p:.4f}".rstrip("0").rstrip(".")
+    if p >= 1e-6:
+        return f"{p:.{1 - math.floor(math.log10(p))}f}".rstrip("0")
+    return f"{p:.1e}"
+
+
+def signed(text: str) -> str:
+    """A number's text with its sign, the minus as a minus.
+
+    >>> signed("-0.032"), signed("0.010"), signed("-0.000")
+    ('−0.032', '+0.010', '0.000')
+    """
+    if not text.strip("-0."):
+        return text.lstrip("-")
+    return "−" + text[1:] if text.startswith("-") else "+" + text

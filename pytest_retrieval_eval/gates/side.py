@@ -1,0 +1,199 @@
+"""One side of a comparison: a run measured on a dataset, after everything that makes a number meaningless
+was refused.
+
+A gate that passes without having measured anything is the worst fault; so the same checks hold for the run
+under test and for what it is held against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pytest_retrieval_eval.errors import GateError
+from pytest_retrieval_eval.gates.hints import id_hint
+from pytest_retrieval_eval.gates.wording import counted, shown
+from pytest_retrieval_eval.measures.evaluate import evaluate
+from pytest_retrieval_eval.measures.names import Measure
+
+if TYPE_CHECKING:
+    from pytest_retrieval_eval.collection.dataset import Dataset
+    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.gates.bench import Bench
+    from pytest_retrieval_eval.gates.options import Options
+    from pytest_retrieval_eval.measures.evaluate import Evaluation, Scores
+
+# With fewer counted queries a list without any judged document may be chance; with five it is another id
+# scheme.
+_FEW = 5
+_JUDGED_K = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A run, measured.
+
+    ``select`` are the queries that ``where`` selects (None: all), ``label`` names the run in sentences, and
+    ``failed`` are the queries that the retriever failed on and that ``allow_failures`` tolerates.
+    """
+
+    dataset: Dataset
+    run: Run
+    measure: Measure
+    evaluation: Evaluation
+    select: frozenset[str] | None
+    where: str
+    label: str
+    judged_at: Measure
+    failed: Mapping[str, str]
+
+    @property
+    def scores(self) -> Scores:
+        """The measure's value for each counted query."""
+        return self.evaluation.scores(self.measure)
+
+    @property
+    def mean(self) -> float:
+        """The mean over the counted queries."""
+        return float(self.scores.mean)
+
+    @property
+    def returned_nothing(self) -> frozenset[str]:
+        """The judged queries for which the run has no document."""
+        return frozenset(self.evaluation.counts.returned_nothing)
+
+    @property
+    def judged(self) -> float | None:
+        """Mean judged@k over the queries that returned anything; None where none did."""
+        scores = self.evaluation.scores(self.judged_at)
+        return float(scores.mean) if scores.n else None
+
+
+def cutoff_of(measure: Measure) -> int | None:
+    """The rank down to which a measure (or the one inside it) looks; None for the whole list."""
+    if measure.cutoff is not None:
+        return measure.cutoff
+    for _, value in measure.params:
+        if isinstance(value, Measure):
+            return cutoff_of(value)
+    return None
+
+
+def where_text(where: Mapping[str, object] | None) -> str:
+    """A slice as text: ``type=policy, lang=de|en``.
+
+    >>> where_text({"type": "policy", "lang": ["de", "en"]})
+    'type=policy, lang=de|en'
+    """
+    parts = []
+    for tag, value in (where or {}).items():
+        values = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
+        parts.append(f"{shown(tag, 30)}={'|'.join(shown(_value(each), 30) for each in values)}")
+    return ", ".join(parts)
+
+
+def _value(value: object) -> str:
+    # JSON's words: True is the tag value true.
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def measure_candidate(measure: Measure, bench: Bench, options: Options) -> Side:
+    """The run under test, measured. Raises a ``GateError`` for whatever cannot be measured."""
+    dataset = bench.dataset(options.dataset)
+    if not len(dataset.qrels):
+        raise GateError(
+            f"dataset {shown(dataset.name)} has no relevance labels: there is nothing to measure; "
+            "add judgments to its qrels"
+        )
+    select = None
+    if options.where is not None:
+        select = dataset.queries.select(options.where)
+        if not select:
+            raise GateError(f"where {where_text(options.where)} selects no query of {shown(dataset.name)}")
+    run = bench.run(dataset, options.run)
+    return measure_side(dataset, run, measure, options, select, f"run {shown(run.name)}")
+
+
+def measure_side(
+    dataset: Dataset,
+    run: Run,
+    measure: Measure,
+    options: Options,
+    select: frozenset[str] | None,
+    label: str,
+) -> Side:
+    """``run`` measured on ``dataset``, or the ``GateError`` that says why its number would mean nothing."""
+    cutoff = cutoff_of(measure)
+    if cutoff is not None and run.depth is not None and cutoff > run.depth:
+        raise GateError(
+            f"{measure} looks at {counted(cutoff, 'rank')}, but {label} declares depth {run.depth}: "
+            f"retrieve at least {cutoff} hits a query, or gate at k = {run.depth} or less"
+        )
+    failed = _failures(run, dataset, options, select, label)
+    judged_at = Measure.parse(f"judged@{cutoff or _JUDGED_K}")
+    evaluation = evaluate(dataset.qrels, run, measure, queries=dataset.queries, select=select)
+    where = where_text(options.where)
+    side = Side(dataset, run, measure, evaluation, select, where, label, judged_at, failed)
+    _refuse_empty(side)
+    return side
+
+
+def _failures(
+    run: Run, dataset: Dataset, options: Options, select: frozenset[str] | None, label: str
+) -> dict[str, str]:
+    asked = set(dataset.qrels.query_ids) | set(dataset.queries) if select is None else select
+    failed = {query: text for query, text in run.errors.items() if query in asked}
+    if len(failed) <= options.allow_failures:
+        return failed
+    texts = list(dict.fromkeys(failed.values()))[:3]
+    examples = "; ".join(
+        f"{shown(next(query for query in failed if failed[query] == text), 40)}: {shown(text, 120)}"
+        for text in texts
+    )
+    total = len(asked)
+    tolerated = f", {options.allow_failures} tolerated" if options.allow_failures else ""
+    raise GateError(
+        f"retriever failed on {len(failed)} of {counted(total, 'query', 'queries')} in {label}{tolerated}: "
+        f"{examples}. A failure is no score; mend it, or tolerate n of them, which then count 0, "
+        "with allow_failures=n"
+    )
+
+
+def _refuse_empty(side: Side) -> None:
+    ranks, qrels, label = side.evaluation.ranks, side.dataset.qrels, side.label
+    name = shown(side.dataset.name)
+    if not ranks.in_run.any():
+        hint = id_hint(qrels.query_ids, ranks.unknown)
+        total = counted(len(qrels.query_ids), "judged query", "judged queries")
+        raise GateError(f"{label} has none of the {total} of {name}: nothing can be compared. {hint}")
+    if not side.scores.n:
+        # The mean's own error says why.
+        raise GateError(f"{_reason_of_no_mean(side)} Add judgments, or gate another level or slice.")
+    if not ranks.returned.any():
+        raise GateError(f"{label} returned no document for any query of {name}: is its index empty?")
+    relevant = int((ranks.facts.relevant(side.measure.rel) > 0).sum())
+    if not len(ranks.query) and relevant >= _FEW:
+        ids = [
+            qrels.query_ids[int(i)] for i in np.flatnonzero((ranks.facts.judged > 0) & (ranks.returned > 0))
+        ]
+        found = side.run.rankings(ids[:20], depth=100)
+        returned = [doc for query in found for doc in found[query].docs]
+        gold = [doc for query in ids[:20] for doc in qrels.of_query(query)]
+        raise GateError(
+            f"{label} has no judged document in any list, while "
+            f"{counted(relevant, 'query has', 'queries have')} relevant ones: the document ids of the run "
+            f"and of the labels are not of one kind. {id_hint(gold, returned)}"
+        )
+
+
+def _reason_of_no_mean(side: Side) -> str:
+    try:
+        mean = side.scores.mean
+    except GateError as error:
+        return f"{shown(side.dataset.name)}: {error}"
+    return f"{side.measure} has the mean {mean} over no query."  # cannot be: a mean needs a query

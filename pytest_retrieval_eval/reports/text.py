@@ -1,0 +1,240 @@
+"""A verdict as plain text: the headline, the evidence line, what to know, and the queries that changed.
+
+Nothing is computed here that a verdict does not carry. Lines are meant for 110 columns; ids, texts and
+titles come from users and are escaped.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from pytest_retrieval_eval.gates.rules import p_text, signed
+from pytest_retrieval_eval.gates.verdict import Move, QueryDiff, Verdict
+from pytest_retrieval_eval.gates.wording import counted, means, number, shown
+
+WIDTH = 110
+# How many lines each query, and the list of pairs to judge, may take.
+_MOVES, _INTRUDERS, _PAIRS = 4, 3, 6
+
+
+def headline(verdict: Verdict) -> str:
+    """The verdict in one sentence: what was expected, what was measured, of what.
+
+    >>> headline(Verdict("mrr >= 0.8", "failed", "0.712 is below 0.800", "mrr", ">=", dataset="handbook"))
+    'mrr >= 0.8: FAILED. 0.712 is below 0.800 (handbook)'
+    """
+    about = [shown(verdict.dataset, 40)] if verdict.dataset else []
+    if verdict.where:
+        about.append(f"where {shown(verdict.where, 60)}")
+    if verdict.run:
+        about.append(f"run {shown(verdict.run, 40)}")
+    if verdict.baseline:
+        kind = "baseline" if verdict.reference_kind == "baseline" else "against"
+        about.append(f"{kind} {shown(verdict.baseline, 40)}")
+    tail = f" ({', '.join(about)})" if about else ""
+    reason = shown(verdict.reason, 2000).rstrip(".")
+    return f"{shown(verdict.gate, 100)}: {verdict.status.upper()}. {reason}{tail}"
+
+
+def summary_line(verdict: Verdict) -> str:
+    """The gate and its reason, short enough for one line of a list."""
+    return f"{shown(verdict.gate, 60)}: {shown(verdict.reason, 100)}"
+
+
+def evidence(verdict: Verdict) -> list[str]:
+    """The evidence lines; none for an error, which has measured nothing."""
+    if verdict.value is None:
+        return []
+    return _evidence_of_mean(verdict) if verdict.reference is None else _evidence_of_pair(verdict)
+
+
+def _evidence_of_pair(verdict: Verdict) -> list[str]:
+    value, reference = verdict.value or 0.0, verdict.reference or 0.0
+    before, after = means(reference, value)
+    first = [f"{verdict.measure}  {before} → {after}"]
+    if verdict.delta is not None:
+        of = f" to {number(verdict.scale)} · {verdict.reference_kind}" if verdict.scale != 1.0 else ""
+        effect = f"Δ{of} {_difference(verdict.delta)}"
+        if verdict.interval is not None:
+            low, high, level, method = verdict.interval
+            effect += f"  {100 * level:g} % CI [{_difference(low)}, {_difference(high)}] ({method})"
+        first.append(effect)
+    if verdict.p is not None:
+        first.append(
+            f"p = {p_text(verdict.p)} {verdict.sided}-sided (paired randomization, {verdict.p_method})"
+        )
+    second = [f"{verdict.worse} worse · {verdict.better} better · {verdict.equal} equal of {verdict.n}"]
+    if verdict.identical:
+        second[0] += ": identical"
+    if verdict.detectable is not None:
+        second.append(
+            f"smallest detectable drop {_plain(verdict.detectable)} "
+            f"(80 % power, one-sided {_share(verdict.alpha)})"
+        )
+    old, new = verdict.judged[1], verdict.judged[0]
+    if old is not None or new is not None:
+        second.append(f"judged@{verdict.judged_k} {' → '.join(_judged(old, new))}")
+    return ["   ".join(first), "   ".join(second)]
+
+
+def _evidence_of_mean(verdict: Verdict) -> list[str]:
+    value = verdict.value or 0.0
+    first = [f"{verdict.measure}  {means(value, verdict.target if verdict.target is not None else value)[0]}"]
+    if verdict.interval is not None:
+        low, high, level, method = verdict.interval
+        first.append(f"{100 * level:g} % CI [{_plain(low)}, {_plain(high)}] ({method})")
+    first.append(f"n = {verdict.n}")
+    wrong, right = ("below", "above") if verdict.operator in (">=", ">") else ("above", "below")
+    second = [f"{verdict.worse} {wrong} · {verdict.better} {right} · {verdict.equal} at the target"]
+    if verdict.judged[0] is not None:
+        second.append(f"judged@{verdict.judged_k} {verdict.judged[0]:.2f}")
+    return ["   ".join(first), "   ".join(second)]
+
+
+def explain(verdict: Verdict, limit: int | None = 15) -> str:
+    """The whole text of a verdict, as a failing gate raises it.
+
+    ``limit`` is the number of queries shown, worst first; None shows all of them, and those that got better
+    too.
+    """
+    lines = [headline(verdict), *evidence(verdict)]
+    for change in verdict.baseline_changes:
+        lines += _wrapped("changed: ", change)
+    for note in verdict.notes:
+        lines += _wrapped("note: ", note)
+    if verdict.to_judge:
+        lines += _wrapped("to judge: ", _pairs(verdict.to_judge))
+    lines += _diff(verdict, limit)
+    if verdict.status == "failed" and (verdict.reference is None or verdict.operator in ("<", "<=")):
+        lines += _wrapped(
+            "",
+            "(a comparison raises where it does not hold, also under `not` and `if`: compare it directly; "
+            "for a plain number without a gate use evaluate(…))",
+        )
+    return "\n".join(lines)
+
+
+def _diff(verdict: Verdict, limit: int | None) -> list[str]:
+    sign = 1 if verdict.operator in (">=", ">") else -1
+    worse = [query for query in verdict.queries if query.before is None or _change(query, sign) < 0]
+    better = [query for query in verdict.queries if query.before is not None and _change(query, sign) > 0]
+    told = worse if limit is None else worse[:limit]
+    lines: list[str] = []
+    for query in told:
+        lines += _query(verdict, query)
+    rest = len(worse) - len(told)
+    if rest:
+        what = "got worse" if verdict.reference is not None else "miss the target"
+        if rest == 1 and verdict.reference is None:
+            what = "misses the target"
+        more = (
+            f"{rest} more {'query' if rest == 1 else 'queries'}"
+            if told
+            else counted(rest, "query", "queries")
+        )
+        lines.append(f"… and {more} {what}: run with -v for more, -vv for all")
+    if limit is None and better:
+        lines.append(f"{counted(len(better), 'query', 'queries')} got better:")
+        for query in reversed(better):
+            lines += _query(verdict, query)
+    return lines
+
+
+def _change(query: QueryDiff, sign: int) -> float:
+    return sign * (query.after - (query.before or 0.0))
+
+
+def _query(verdict: Verdict, query: QueryDiff) -> list[str]:
+    sides = [query.after] if query.before is None else [query.before, query.after]
+    values = " → ".join(means(*sides))
+    head = f"{shown(query.query_id, 40)}  {verdict.measure} {values}"
+    tags = ", ".join(f"{shown(str(tag), 20)}={shown(_tag(value), 30)}" for tag, value in query.tags.items())
+    tags = f"   ({shown(tags, 50)})" if tags else ""
+    if query.text is not None:
+        head += f'  "{shown(query.text, max(WIDTH - len(head) - len(tags) - 4, 12))}"'
+    lines = [head + tags]
+    for move in query.moves[:_MOVES]:
+        lines.append(_move(verdict, query, move))
+    if len(query.moves) > _MOVES:
+        lines.append(f"    … and {counted(len(query.moves) - _MOVES, 'more relevant document')}")
+    if query.intruders:
+        lines.append(_intruders(query.intruders))
+    if query.note:
+        lines += _wrapped("    ", shown(query.note, 300), indent=4)
+    return lines
+
+
+def _move(verdict: Verdict, query: QueryDiff, move: Move) -> str:
+    limit = verdict.cutoff if verdict.cutoff is not None else float("inf")
+    was_in = move.before is not None and move.before <= limit
+    is_in = move.after is not None and move.after <= limit
+    if query.before is None:
+        label, ranks = "want", "not in the list" if move.after is None else f"rank {move.after}"
+    else:
+        before = "not in the list" if move.before is None else f"rank {move.before}"
+        ranks = f"{before} → {'left' if move.after is None else move.after}"
+        fell = move.before is not None and (move.after is None or move.after > move.before)
+        crossed = was_in != is_in
+        label = ("lost" if crossed else "fell") if fell else ("gained" if crossed else "rose")
+    return f"    {label:<6} {_document(move)}   {ranks}"
+
+
+def _intruders(moves: Sequence[Move]) -> str:
+    line = "    now    "
+    told = 0
+    for move in moves[:_INTRUDERS]:
+        piece = ("" if not told else ", ") + f"{_document(move, 24)} rank {move.after}"
+        if told and len(line) + len(piece) > WIDTH - 12:
+            break
+        line += piece
+        told += 1
+    rest = len(moves) - told
+    return line + (f" and {rest} more" if rest else "")
+
+
+def _document(move: Move, width: int = 50) -> str:
+    title = f' "{shown(move.title, width)}"' if move.title else ""
+    grade = "not judged" if move.grade is None else f"grade {move.grade:g}"
+    return f"{shown(move.doc_id, 40)}{title} ({grade})"
+
+
+def _pairs(pairs: Sequence[tuple[str, str]]) -> str:
+    told = [f"{shown(query, 40)} {shown(doc, 40)}" for query, doc in pairs[:_PAIRS]]
+    rest = len(pairs) - len(told)
+    return ", ".join(told) + (f" and {rest:,} more" if rest else "")
+
+
+def _tag(value: object) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    return "|".join(_tag(each) for each in value) if isinstance(value, (list, tuple)) else str(value)
+
+
+def _difference(value: float) -> str:
+    return signed(_plain(value))
+
+
+def _plain(value: float) -> str:
+    """3 decimals, or as many as it takes to show that a value is not 0."""
+    return means(value, 0.0)[0]
+
+
+def _judged(*values: float | None) -> Iterable[str]:
+    known = iter(means(*(value for value in values if value is not None), digits=2))
+    return ["–" if value is None else next(known) for value in values]
+
+
+def _share(alpha: float) -> str:
+    return f"{alpha:g}".removeprefix("0")
+
+
+def _wrapped(label: str, text: str, indent: int = 2) -> list[str]:
+    return textwrap.wrap(
+        label + text,
+        WIDTH,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        drop_whitespace=True,
+    )
