@@ -61,7 +61,10 @@ def evaluate(
     >>> names = ["recall@5", "map", "ndcg@5", "ndcg(gain=exp)@5"]
     >>> for scores in evaluate(qrels, run, names):
     ...     print(scores.measure, round(scores.mean, 2), scores.n)
-    recall@5 0.75 1 map 0.44 1 ndcg@5 0.55 1 ndcg(gain=exp)@5 0.53 1
+    recall@5 0.75 1
+    map 0.44 1
+    ndcg@5 0.55 1
+    ndcg(gain=exp)@5 0.53 1
     """
     if complete and not trec:
         raise MeasureError("complete=True is trec_eval's -c: it goes with trec=True.")

@@ -1,0 +1,418 @@
+"""The values of the ranking measures: against a reference that is obviously right, and laws that always
+hold.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pytest_retrieval_eval.collection.run import Run
+
+from pytest_retrieval_eval.collection.qrels import Qrels
+from pytest_retrieval_eval.errors import MeasureError
+from pytest_retrieval_eval.measures import registry
+from pytest_retrieval_eval.measures.evaluate import Evaluation, evaluate
+from pytest_retrieval_eval.measures.names import Measure
+from pytest_retrieval_eval.measures.ranks import judged_ranks
+
+Judged = Mapping[str, Mapping[str, float]]
+
+CUTOFFS = (1, 2, 3, 5, 10, 100)
+NAMES = [
+    *(f"{name}@{k}" for name in ("hit", "precision", "recall", "f1", "mrr", "map", "ndcg") for k in CUTOFFS),
+    *(f"{name}(rel=2)@{k}" for name in ("hit", "precision", "recall", "f1", "mrr", "map") for k in (1, 3)),
+    *(f"judged@{k}" for k in CUTOFFS),
+    *(f"ndcg(gain=exp)@{k}" for k in CUTOFFS),
+    "mrr",
+    "map",
+    "ndcg",
+    "ndcg(gain=exp)",
+    "r_precision",
+    "mrr(rel=2)",
+    "map(rel=2)",
+    "r_precision(rel=2)",
+]
+
+
+def reference(name: str, ranking: Sequence[str], grades: Mapping[str, float]) -> float | None:
+    """One query, one measure, in the words of the definitions; None where the query does not count."""
+    measure = Measure.parse(name)
+    k = measure.cutoff or max(len(ranking), 1)
+    top = list(ranking[:k])
+    relevant = [grades.get(doc, 0) >= measure.rel for doc in ranking]
+    total = sum(grade >= measure.rel for grade in grades.values())
+    if measure.name == "judged":
+        return sum(doc in grades for doc in top) / len(top) if top and grades else None
+    if measure.name == "ndcg":
+
+        def gain(grade: float) -> float:
+            return 0.0 if grade <= 0 else 2.0**grade - 1 if measure.get("gain") == "exp" else grade
+
+        def dcg(best_first: Sequence[float]) -> float:
+            return sum(gain(g) / math.log2(rank + 1) for rank, g in enumerate(best_first, 1))
+
+        ideal = sorted(grades.values(), reverse=True)[: measure.cutoff or len(grades)]
+        return dcg([grades.get(doc, 0) for doc in top]) / dcg(ideal) if dcg(ideal) else None
+    if total == 0:
+        return None
+    hits = sum(relevant[:k])
+    if measure.name == "hit":
+        return float(hits > 0)
+    if measure.name == "precision":
+        return hits / k
+    if measure.name == "recall":
+        return hits / total
+    if measure.name == "f1":
+        precision, recall = hits / k, hits / total
+        return 2 * precision * recall / (precision + recall) if hits else 0.0
+    if measure.name == "mrr":
+        return next((1 / rank for rank, yes in enumerate(relevant[:k], 1) if yes), 0.0)
+    if measure.name == "map":
+        return (
+            sum(sum(relevant[:rank]) / rank for rank in range(1, k + 1) if any(relevant[rank - 1 : rank]))
+            / total
+        )
+    if measure.name == "r_precision":
+        return sum(relevant[:total]) / total
+    raise AssertionError(name)
+
+
+@st.composite
+def worlds(draw: st.DrawFn, *, max_docs: int = 12) -> tuple[dict[str, dict[str, int]], dict[str, list[str]]]:
+    """Qrels with at least one judgment, and lists without ties over judged and other documents."""
+    docs = [f"d{i}" for i in range(max_docs)]
+    queries = [f"q{i}" for i in range(draw(st.integers(1, 4)))]
+    grades = st.integers(-2, 4)
+    qrels = {
+        query: draw(st.dictionaries(st.sampled_from(docs), grades, min_size=int(query == "q0")))
+        for query in queries
+    }
+    run = {
+        query: draw(st.lists(st.sampled_from(docs), unique=True))
+        for query in draw(st.lists(st.sampled_from(queries), min_size=1, unique=True))
+    }
+    return qrels, run
+
+
+@given(worlds())
+def test_every_measure_equals_the_reference(world: tuple[dict, dict]) -> None:
+    qrels, run = world
+    evaluation = evaluate(Qrels.of(qrels), Run.of(run), NAMES)
+    for name in NAMES:
+        expected = {query: reference(name, run.get(query, []), grades) for query, grades in qrels.items()}
+        expected = {query: value for query, value in expected.items() if value is not None}
+        assert evaluation[name].to_dict() == pytest.approx(expected, abs=1e-12), name
+        if expected:
+            assert evaluation[name].mean == pytest.approx(sum(expected.values()) / len(expected), abs=1e-12)
+
+
+@given(worlds())
+def test_values_lie_within_their_bounds(world: tuple[dict, dict]) -> None:
+    qrels, run = world
+    for scores in evaluate(Qrels.of(qrels), Run.of(run), NAMES):
+        bounds = registry.definition(scores.measure.name)
+        assert ((scores.values >= bounds.low) & (scores.values <= bounds.high + 1e-12)).all(), scores.measure
+
+
+@given(worlds())
+def test_recall_and_its_kin_never_fall_as_k_grows(world: tuple[dict, dict]) -> None:
+    qrels, run = world
+    for name in ("recall", "hit", "mrr", "map"):
+        values = [
+            scores.values
+            for scores in evaluate(Qrels.of(qrels), Run.of(run), [f"{name}@{k}" for k in CUTOFFS])
+        ]
+        for shallow, deep in itertools.pairwise(values):
+            assert (deep >= shallow).all()
+
+
+@given(worlds())
+def test_the_ideal_order_scores_1(world: tuple[dict, dict]) -> None:
+    qrels, _ = world
+    run = {query: sorted(grades, key=lambda d: -grades[d]) for query, grades in qrels.items()}
+    names = [name for name in NAMES if name.startswith("ndcg") or name in ("map", "mrr", "r_precision")]
+    for scores in evaluate(Qrels.of(qrels), Run.of(run), names):
+        assert scores.values == pytest.approx(1.0, abs=1e-12), scores.measure
+
+
+@given(worlds(), st.randoms(use_true_random=False))
+def test_the_order_of_queries_and_judgments_is_of_no_matter(
+    world: tuple[dict, dict], rng: random.Random
+) -> None:
+    qrels, run = world
+
+    def shuffled(mapping: dict) -> dict:
+        items = list(mapping.items())
+        rng.shuffle(items)
+        return dict(items)
+
+    one = evaluate(Qrels.of(qrels), Run.of(run), NAMES)
+    other = evaluate(
+        Qrels.of(shuffled({query: shuffled(grades) for query, grades in qrels.items()})),
+        Run.of(shuffled(run)),
+        NAMES,
+    )
+    for a, b in zip(one, other, strict=True):
+        assert a.to_dict() == b.to_dict()
+        if a.n:
+            assert a.mean == b.mean
+
+
+@given(worlds(), st.sampled_from(CUTOFFS))
+def test_documents_below_the_cutoff_are_of_no_matter(world: tuple[dict, dict], k: int) -> None:
+    qrels, run = world
+    cut = {query: docs[:k] for query, docs in run.items()}
+    names = [name for name in NAMES if name.endswith(f"@{k}")]
+    one, other = evaluate(Qrels.of(qrels), Run.of(run), names), evaluate(Qrels.of(qrels), Run.of(cut), names)
+    for a, b in zip(one, other, strict=True):
+        assert a.to_dict() == b.to_dict()
+
+
+@given(worlds())
+def test_a_value_does_not_depend_on_what_else_is_asked_for(world: tuple[dict, dict]) -> None:
+    qrels, run = Qrels.of(world[0]), Run.of(world[1])
+    together = evaluate(qrels, run, NAMES)
+    for name in NAMES:
+        alone = evaluate(qrels, run, name)[name]
+        assert alone.to_dict() == together[name].to_dict()
+
+
+class TestTies:
+    NAMES = (
+        *(f"{name}@{k}" for name in ("hit", "precision", "recall", "f1", "judged") for k in (1, 2, 4)),
+        *(f"{name}@{k}" for name in ("mrr", "map", "ndcg", "ndcg(gain=exp)") for k in (1, 2, 4)),
+        "mrr",
+        "map",
+        "ndcg",
+        "ndcg(gain=exp)",
+        "r_precision",
+        "map(rel=2)",
+        "hit(rel=2)@2",
+    )
+
+    @staticmethod
+    def orders(scores: Mapping[str, float]) -> list[list[str]]:
+        """Every ranking that the scores allow."""
+        groups = [
+            [doc for doc in scores if scores[doc] == value]
+            for value in sorted(set(scores.values()), reverse=True)
+        ]
+        permuted = itertools.product(*(itertools.permutations(group) for group in groups))
+        return [list(itertools.chain(*parts)) for parts in permuted]
+
+    @settings(max_examples=60)
+    @given(
+        st.dictionaries(st.sampled_from("abcdefg"), st.integers(-1, 3), min_size=1),
+        st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 3).map(float), min_size=1),
+    )
+    def test_the_interval_equals_enumeration(self, grades: dict[str, int], scores: dict[str, float]) -> None:
+        evaluation = evaluate(Qrels.of({"q": grades}), Run.of({"q": scores}), self.NAMES)
+        orders = self.orders(scores)
+        for name in self.NAMES:
+            if not evaluation[name].n:
+                continue
+            values = [reference(name, order, grades) or 0.0 for order in orders]
+            interval = evaluation.ties(name)
+            assert interval.minimum == pytest.approx(min(values), abs=1e-12), name
+            assert interval.maximum == pytest.approx(max(values), abs=1e-12), name
+            assert interval.expected == pytest.approx(sum(values) / len(values), abs=1e-12), name
+            assert interval.minimum - 1e-12 <= evaluation[name].mean <= interval.maximum + 1e-12
+            assert (interval.low <= interval.high).all()
+            assert interval.query_ids == ("q",)
+            assert interval.matters == (max(values) - min(values) > 1e-9)
+
+    def test_queries_are_independent(self) -> None:
+        qrels = Qrels.of({"1": {"a": 1}, "2": {"a": 1}, "3": {"a": 1}})
+        run = Run.of({"1": {"a": 1.0, "b": 1.0}, "2": {"a": 2.0, "b": 1.0}, "3": {"b": 1.0}})
+        interval = evaluate(qrels, run, "mrr").ties("mrr")
+        assert (interval.minimum, interval.expected, interval.maximum) == pytest.approx(
+            (0.5, 1.75 / 3, 2 / 3)
+        )
+        assert interval.low.tolist() == [0.5, 1.0, 0.0]
+        assert interval.high.tolist() == [1.0, 1.0, 0.0]
+
+    def test_a_list_has_no_ties(self) -> None:
+        evaluation = evaluate(Qrels.of({"1": {"a": 1}}), Run.of({"1": ["b", "a"]}), "mrr")
+        interval = evaluation.ties("RR")
+        assert (interval.minimum, interval.expected, interval.maximum) == (0.5, 0.5, 0.5)
+        assert not interval.matters
+
+    def test_large_groups(self) -> None:
+        docs = [f"d{i:04}" for i in range(2000)]
+        qrels = Qrels.of({"q": dict.fromkeys(docs[::100], 1)})
+        evaluation = evaluate(qrels, Run.of({"q": dict.fromkeys(docs, 1.0)}), "hit@10")
+        assert evaluation.ties("precision@10").expected == pytest.approx(20 / 2000)
+        none = math.comb(1980, 10) / math.comb(2000, 10)
+        assert evaluation.ties("hit@10").expected == pytest.approx(1 - none)
+        assert evaluation.ties("mrr").maximum == 1.0
+        assert evaluation.ties("mrr").minimum == pytest.approx(1 / 1981)
+
+
+class TestUnitScale:
+    """Labels as degrees of relevance: the closed forms against integration over all thresholds."""
+
+    NAMES = (
+        *(
+            f"{name}@{k}"
+            for name in ("hit", "precision", "recall", "f1", "mrr", "map", "ndcg")
+            for k in (1, 3, 6)
+        ),
+        "ndcg(gain=exp)@3",
+        "mrr",
+        "map",
+        "ndcg",
+        "r_precision",
+    )
+
+    @staticmethod
+    def integrated(name: str, ranking: Sequence[str], labels: Mapping[str, float]) -> float:
+        """Numerator and denominator of the binary measure, both integrated over the threshold."""
+        measure = Measure.parse(name)
+        k = measure.cutoff or max(len(ranking), len(labels), 1)
+        numerator = denominator = 0.0
+        edges = sorted({0.0, 1.0, *labels.values()})
+        for low, high in itertools.pairwise(edges):
+            total = sum(label >= high for label in labels.values())
+            relevant = [labels.get(doc, 0.0) >= high for doc in ranking]
+            hits = sum(relevant[:k])
+            ranks = [rank for rank, yes in enumerate(relevant[:k], 1) if yes]
+            top, bottom = {
+                "hit": (float(hits > 0), 1.0),
+                "precision": (hits, k),
+                "recall": (hits, total),
+                "f1": (2 * hits, k + total),
+                "mrr": (1 / ranks[0] if ranks else 0.0, 1.0),
+                "map": (sum(place / rank for place, rank in enumerate(ranks, 1)), total),
+                "r_precision": (sum(relevant[:total]), total),
+                "ndcg": (
+                    sum(1 / math.log2(rank + 1) for rank in ranks),
+                    sum(1 / math.log2(rank + 1) for rank in range(1, min(k, total) + 1)),
+                ),
+            }[measure.name]
+            numerator += top * (high - low)
+            denominator += bottom * (high - low)
+        return numerator / denominator
+
+    labels = st.dictionaries(
+        st.sampled_from("abcdefgh"), st.sampled_from([0.0, 0.25, 0.5, 1.0]) | st.floats(0, 1), min_size=1
+    ).filter(lambda labels: max(labels.values()) > 1e-6)
+
+    @given(
+        st.lists(
+            st.tuples(labels, st.lists(st.sampled_from("abcdefghxy"), unique=True)), min_size=1, max_size=3
+        )
+    )
+    def test_closed_forms_equal_integration(self, world: list[tuple[dict[str, float], list[str]]]) -> None:
+        qrels = Qrels.of({str(i): labels for i, (labels, _) in enumerate(world)}, scale="unit")
+        run = Run.of({str(i): ranking for i, (_, ranking) in enumerate(world)})
+        for scores in evaluate(qrels, run, self.NAMES):
+            expected = [self.integrated(str(scores.measure), ranking, labels) for labels, ranking in world]
+            assert scores.values == pytest.approx(expected, abs=1e-9), scores.measure
+
+    @given(worlds())
+    def test_on_labels_0_and_1_nothing_changes(self, world: tuple[dict, dict]) -> None:
+        qrels = {query: {d: int(g > 0) for d, g in grades.items()} for query, grades in world[0].items()}
+        run = Run.of(world[1])
+        unit = evaluate(Qrels.of(qrels, scale="unit"), run, self.NAMES)
+        for scores in evaluate(Qrels.of(qrels), run, self.NAMES):
+            assert unit[scores.measure].to_dict() == pytest.approx(scores.to_dict(), abs=1e-12)
+
+    def test_the_ideal_order_scores_1(self) -> None:
+        qrels = Qrels.of({"q": {"a": 1, "b": 0.5, "c": 0.5}}, scale="unit")
+        for scores in evaluate(
+            qrels, Run.of({"q": ["a", "b", "c"]}), ["map", "ndcg", "r_precision", "recall@3"]
+        ):
+            assert scores.mean == pytest.approx(1.0)
+
+    def test_published_examples(self) -> None:
+        qrels = Qrels.of({"q": {"a": 0.5, "b": 1}}, scale="unit")
+        evaluation = evaluate(
+            qrels, Run.of({"q": ["a", "b"]}), ["mrr", "hit@2", "precision@2", "precision@5"]
+        )
+        assert [scores.mean for scores in evaluation] == [0.75, 1.0, 0.75, 0.3]
+
+    def test_a_level_in_the_name_makes_it_binary(self) -> None:
+        qrels = Qrels.of({"q": {"a": 0.5, "b": 1}}, scale="unit")
+        evaluation = evaluate(qrels, Run.of({"q": ["a", "b"]}), ["mrr(rel=0.6)", "mrr(rel=0.5)"])
+        assert [scores.mean for scores in evaluation] == [0.5, 1.0]
+
+    def test_many_pairs_are_taken_in_parts(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        rng = random.Random(5)
+        labels = {str(q): {str(d): rng.random() for d in range(30)} for q in range(5)}
+        run = Run.of({q: list(grades) for q, grades in labels.items()})
+        whole = evaluate(Qrels.of(labels, scale="unit"), run, "map")["map"].values
+        monkeypatch.setattr("pytest_retrieval_eval.measures.graded._PAIRS", 50)
+        parts = evaluate(Qrels.of(labels, scale="unit"), run, "map")["map"].values
+        assert (parts == whole).all()
+
+    def test_ties(self) -> None:
+        qrels = Qrels.of({"q": {"a": 0.5, "b": 1}}, scale="unit")
+        evaluation = evaluate(qrels, Run.of({"q": {"a": 1.0, "b": 1.0, "c": 1.0}}), "mrr")
+        interval = evaluation.ties("mrr")
+        assert (interval.minimum, interval.maximum) == pytest.approx((0.5 / 2 + 0.5 / 3, 1.0))
+        assert interval.expected is None
+
+    def test_a_measure_without_a_graded_form_needs_a_level(self) -> None:
+        made = registry.Definition("own", "own", "this test", lambda ranks, measure: np.zeros(ranks.queries))
+        registry.register(made)
+        try:
+            qrels = Qrels.of({"q": {"a": 0.5}}, scale="unit")
+            with pytest.raises(MeasureError, match=r"unit scale.*own\(rel=0\.5\)@5"):
+                evaluate(qrels, Run.of({"q": ["a"]}), "own@5")
+            assert evaluate(qrels, Run.of({"q": ["a"]}), "own(rel=0.5)@5")["own(rel=0.5)@5"].n == 1
+        finally:
+            registry.unregister("own")
+
+
+class TestJudgedRanks:
+    def test_rows_are_sorted_and_sparse(self) -> None:
+        qrels = Qrels.of({"1": {"a": 1, "b": 0, "c": 2}, "2": {"a": 1}, "3": {"z": 1}})
+        run = Run.of({"2": ["x", "a"], "1": ["c", "x", "a"], "9": ["a"]})
+        ranks = judged_ranks(qrels, run)
+        assert ranks.query.tolist() == [0, 0, 1]
+        assert ranks.rank.tolist() == [1, 3, 2]
+        assert ranks.grade.tolist() == [2.0, 1.0, 1.0]
+        assert ranks.returned.tolist() == [3, 2, 0]
+        assert ranks.in_run.tolist() == [True, True, False]
+        assert ranks.unknown == ("9",)
+        assert not ranks.tied()
+        assert ranks.best() is ranks
+
+    def test_facts_are_shared_between_runs_on_the_same_qrels(self) -> None:
+        qrels = Qrels.of({"1": {"a": 1, "b": 0, "c": 2.5}})
+        one, other = judged_ranks(qrels, Run.of({"1": ["a"]})), judged_ranks(qrels, Run.of({"1": ["b"]}))
+        assert one.facts is other.facts
+        assert one.facts.relevant(1.0).tolist() == [2]
+        assert one.facts.relevant(2.0).tolist() == [1]
+        assert one.facts.fractional == 2
+        assert one.facts.highest == 2.5
+
+    def test_results_cannot_be_written_to(self) -> None:
+        evaluation = evaluate(Qrels.of({"1": {"a": 1}}), Run.of({"1": ["a"]}), ["recall@5", "ndcg@5"])
+        for scores in evaluation:
+            with pytest.raises(ValueError, match="read-only"):
+                scores.values[0] = 3.0
+
+
+def test_a_grade_beyond_what_the_exponential_gain_can_hold_is_an_error() -> None:
+    qrels = Qrels.of({"1": {"a": 2000}})
+    with pytest.raises(MeasureError, match="the highest grade is 2000"):
+        evaluate(qrels, Run.of({"1": ["a"]}), "ndcg(gain=exp)@5")
+    assert evaluate(qrels, Run.of({"1": ["a"]}), "ndcg@5")["ndcg@5"].mean == 1.0
+
+
+def test_the_handbooks_example() -> None:
+    qrels = Qrels.of({"q": {"d1": 3, "d3": 2, "d5": 2, "d4": 1}})
+    run = Run.of({"q": ["d7", "d3", "d1", "d9", "d4"]})
+    evaluation: Evaluation = evaluate(
+        qrels, run, ["recall@5", "map", "ndcg@5", "ndcg(gain=exp)@5", "mrr", "hit@5"]
+    )
+    rounded = [round(scores.mean, 2) for scores in evaluation]
+    assert rounded == [0.75, 0.44, 0.55, 0.53, 0.5, 1.0]
