@@ -38,10 +38,10 @@ def fixed_point(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], int]:
 def slack(n: int, bits: int) -> int:
     """How far two fixed-point sums of n values may lie apart and still count as a tie.
 
-    n times the tolerance (two means within the tolerance are equal), and never less than n units, by which
-    the rounding of n values can move the difference of two sums.
+    The tolerance, and never less than n units, by which the rounding of n values can move the difference
+    of two sums.
     """
-    return max(n, math.ceil(math.ldexp(n * TOLERANCE, bits)))
+    return max(n, math.ceil(math.ldexp(TOLERANCE, bits)))
 
 
 def ordered_sum(values: NDArray[np.float64]) -> float:

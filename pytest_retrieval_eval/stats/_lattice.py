@@ -17,7 +17,7 @@ LATTICE_ADDITIONS = 2 * 10**8
 
 # A difference counts as the fraction p/q if it lies this near it: ten printed digits are near enough.
 # With q at most 10,000 an arbitrary real number does so with a probability of about 1 in 80, and all
-# differences have to at once; were they to, no sum would be off by more than the tolerance allows.
+# differences have to at once; were they to, no mean would be off by as much as the tolerance.
 _FRACTION_ERROR = 2e-10
 _LARGEST_FRACTION = 10_000
 

@@ -77,11 +77,12 @@ def randomization_test(
 ) -> PairedTest:
     """The paired randomization test of "the mean difference is zero".
 
-    Zero differences (within 1e-9) carry no information about the sign and are dropped first; sums whose means
-    lie within 1e-9 of the observed one count as equal to it. The method follows from the data alone: lattice
-    where differing queries times the common denominator is at most 10**7 (and the count takes at most 2 *
-    10**8 additions), else split up to 40 differing queries, else Monte Carlo. p does not depend on the order
-    of the queries, and negating the differences swaps ``p_worse`` and ``p_better``.
+    Zero differences (within 1e-9) carry no information about the sign and are dropped first; sums within
+    1e-9 of the observed one (or within the rounding of n values) count as equal to it. The method follows
+    from the data alone: lattice where differing queries times the common denominator is at most 10**7
+    (and the count takes at most 2 * 10**8 additions), else split up to 40 differing queries, else Monte
+    Carlo. p does not depend on the order of the queries, and negating the differences swaps ``p_worse``
+    and ``p_better``.
 
     Monte Carlo draws sign patterns with their mirror images, the observed pattern among them: with b of
     ``resamples`` at least as extreme, p is (b + 1) / (resamples + 1) two-sided (Phipson & Smyth 2010), and

@@ -15,8 +15,8 @@ def smallest_detectable_drop(
 ) -> float:
     """The mean loss that a one-sided test on as many queries would find with probability ``power``.
 
-    The normal approximation from the observed spread, (z[1 - alpha] + z[power]) * s / sqrt(n) (Cohen
-    1988, 2.5), but never less than what n queries can rule out at all: a loss of ``largest_loss`` in a
+    The normal approximation for the paired t-test from the observed spread, (z[1 - alpha] + z[power]) * s
+    / sqrt(n), but never less than what n queries can rule out at all: a loss of ``largest_loss`` in a
     share of the queries of up to 1 - alpha**(1/n) is seen in none of n with probability ``alpha`` or
     more.
 

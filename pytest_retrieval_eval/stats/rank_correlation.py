@@ -38,7 +38,7 @@ def kendall_tau_b(x: ArrayLike, y: ArrayLike) -> float:
         balance += int(np.sum(signs * others, dtype=np.int64))
         untied_first += int(np.count_nonzero(signs))
         untied_second += int(np.count_nonzero(others))
-    return _within(balance / (math.sqrt(untied_first) * math.sqrt(untied_second)))
+    return _within(balance / math.sqrt(untied_first * untied_second))
 
 
 def spearman(x: ArrayLike, y: ArrayLike) -> float:
@@ -63,7 +63,7 @@ def spearman(x: ArrayLike, y: ArrayLike) -> float:
     products, squares, other_squares = (
         int(np.sum(a * b)) for a, b in ((ranks, others), (ranks, ranks), (others, others))
     )
-    return _within(products / (math.sqrt(squares) * math.sqrt(other_squares)))
+    return _within(products / math.sqrt(squares * other_squares))
 
 
 def tau_ap(truth: ArrayLike, estimate: ArrayLike) -> float:
