@@ -1,4 +1,4 @@
-"""A test collection in a folder or in one file: queries, judgments, and a corpus that is read only when asked."""
+"""A test collection in a folder or one file: queries, judgments, and a corpus read only when asked for."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Document:
 
 
 class Corpus:
-    """The documents of a collection; a file is read only when a text is asked for, and only what was asked is kept.
+    """The documents of a collection; a file is read only when a text is asked for, and only that is kept.
 
     >>> Corpus.of({"d1": "Refunds take 14 days."}).get("d1")
     Document(title='', text='Refunds take 14 days.')
@@ -82,7 +82,7 @@ class Corpus:
         return self.get_many([doc_id]).get(doc_id)
 
     def get_many(self, doc_ids: Iterable[str]) -> dict[str, Document]:
-        """Those of the documents that the corpus has, in one pass over the file; it ends with the last one found."""
+        """Those of the documents that the corpus has, in one pass over the file up to the last one found."""
         asked = list(dict.fromkeys(doc_ids))
         missing = {doc_id for doc_id in asked if doc_id not in self._documents}
         if missing and not self._complete:
@@ -136,8 +136,8 @@ class Corpus:
 class Dataset:
     """Queries and judgments that belong together, perhaps with the corpus that they are about.
 
-    ``path`` is the folder or file (None where it was made in memory), ``split`` the part of the judgments that is
-    used, ``warnings`` what was found odd while reading.
+    ``path`` is the folder or file (None where it was made in memory), ``split`` the part of the judgments
+    that is used, ``warnings`` what was found odd while reading.
 
     >>> dataset = Dataset.of(queries={"q1": "refund?"}, qrels={"q1": ["d1"]}, name="shop")
     >>> dataset
@@ -159,12 +159,12 @@ class Dataset:
     ) -> Dataset:
         """Read a folder, or one JSON Lines file of rows.
 
-        A folder (BEIR's layout): ``queries.jsonl`` (or ``queries.tsv``; without either, only the ids in the
-        judgments are known), ``qrels/SPLIT.tsv`` and optionally ``corpus.jsonl``; each may be compressed (.gz,
-        .zst, .bz2, .xz). ``split`` is by default ``test``, else the only one.
+        A folder (BEIR's layout): ``queries.jsonl`` (or ``queries.tsv``; without either, only the ids in
+        the judgments are known), ``qrels/SPLIT.tsv`` and optionally ``corpus.jsonl``; each may be
+        compressed (.gz, .zst, .bz2, .xz). ``split`` is by default ``test``, else the only one.
 
-        A file: each line ``{"query_id", "query", "relevant": {document: grade} | [document, ...], "tags": {...}}``;
-        ``relevant`` may be absent only where ``unanswerable`` is true.
+        A file: each line ``{"query_id", "query", "relevant": {document: grade} | [document, ...], "tags":
+        {...}}``; ``relevant`` may be absent only where ``unanswerable`` is true.
 
         ``name`` is by default that of the folder or file. ``normalize_ids`` brings ids to Unicode form NFC.
         Whatever is missing, empty or contradictory raises DataError.
@@ -186,7 +186,7 @@ class Dataset:
         corpus: Corpus | Mapping[Any, str | Mapping[str, object]] | None = None,
         name: str = "",
     ) -> Dataset:
-        """A dataset of objects or plain mappings; without ``queries`` only their ids in ``qrels`` are known."""
+        """A dataset of objects or plain mappings; without ``queries`` only the ids in ``qrels`` are known."""
         made = qrels if isinstance(qrels, Qrels) else Qrels.of(qrels)
         if queries is None:
             queries = Queries.without_texts(made.query_ids, made.source)
@@ -212,10 +212,9 @@ class Dataset:
         return cls(name, path, queries, qrels, corpus, split, qrels.warnings + _oddities(queries, qrels))
 
     def __repr__(self) -> str:
-        return (
-            f"<Dataset {self.name or self.path or 'in memory'}: {_count(len(self.queries), 'query', 'queries')}, "
-            f"{_count(len(self.qrels), 'judgment', 'judgments')}>"
-        )
+        queries = _count(len(self.queries), "query", "queries")
+        judgments = _count(len(self.qrels), "judgment", "judgments")
+        return f"<Dataset {self.name or self.path or 'in memory'}: {queries}, {judgments}>"
 
     @property
     def label_digest(self) -> str:
@@ -234,12 +233,13 @@ class Dataset:
         """
         if not isinstance(name, str) or not _BASELINE.fullmatch(name):
             raise DataError(
-                f"{excerpt(name)} is no name of a baseline; expected letters, digits and . _ - + (it becomes a file)"
+                f"{excerpt(name)} is no name of a baseline; expected letters, digits and . _ - + "
+                "(it becomes a file)"
             )
         if self.path is None:
             raise DataError(
-                f"the dataset {self.name or '(without name)'} is in memory, so that baseline {name!r} has no place; "
-                "read the dataset from a folder, or name the run file"
+                f"the dataset {self.name or '(without name)'} is in memory, so that baseline {name!r} "
+                "has no place; read the dataset from a folder, or name the run file"
             )
         if self.path.is_dir():
             folder = self.path / "baselines"
@@ -349,7 +349,8 @@ def _oddities(queries: Queries, qrels: Qrels) -> tuple[str, ...]:
     warnings = []
     missing = [query_id for query_id in qrels.query_ids if query_id not in queries]
     if missing:
-        said = f"{_count(len(missing), 'judged query is', 'judged queries are')} not in {queries.source}: {_some(missing)}"
+        count = _count(len(missing), "judged query is", "judged queries are")
+        said = f"{count} not in {queries.source}: {_some(missing)}"
         twins = nfc_twins(missing, queries.ids)
         if twins:
             said += (

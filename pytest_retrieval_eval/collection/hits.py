@@ -11,7 +11,7 @@ import numbers
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Any
 
 from pytest_retrieval_eval.collection.files import excerpt, json_id
@@ -55,10 +55,15 @@ def read_hits(result: object, where: str, *, depth: int | None = None) -> list[H
     ['b', 'c', 'a']
     """
     if isinstance(result, Mapping):
-        if isinstance(result.get("documents"), (list, tuple)):  # what a Haystack component returns
+        if not is_scores(result):
             return read_hits(result["documents"], where, depth=depth)
         return by_score(result, where)[:depth]
     return [_hit(item, rank, where) for rank, item in enumerate(islice(_iterate(result, where), depth), 1)]
+
+
+def is_scores(result: object) -> bool:
+    """Whether an answer is a mapping from document to score, and not {"documents": [...]} as of Haystack."""
+    return isinstance(result, Mapping) and not isinstance(result.get("documents"), (list, tuple))
 
 
 def by_score(scores: Mapping[Any, object], where: str) -> list[Hit]:
@@ -74,25 +79,6 @@ def by_score(scores: Mapping[Any, object], where: str) -> list[Hit]:
         hits[doc] = Hit(doc, score)
     # UTF-8 keeps the order of code points, so that comparing strings compares bytes.
     return sorted(hits.values(), key=lambda hit: (hit.score, hit.id), reverse=True)
-
-
-def scores_rise(lists: Iterable[list[Hit]]) -> bool:
-    """Whether scores rise down every list that has two or more: then they are probably distances.
-
-    >>> scores_rise([[Hit("a", 0.0), Hit("b", 0.4)], [Hit("a", 0.3)]])
-    True
-    >>> scores_rise([[Hit("a", 0.0), Hit("b", 0.4)], [Hit("a", 0.3), Hit("b", 0.3)]])
-    False
-    """
-    seen = False
-    for hits in lists:
-        scores = [hit.score for hit in hits if hit.score is not None]
-        if len(scores) < 2:
-            continue
-        if scores[0] >= scores[-1] or any(a > b for a, b in pairwise(scores)):
-            return False
-        seen = True
-    return seen
 
 
 def _iterate(result: object, where: str) -> Iterator[Any]:

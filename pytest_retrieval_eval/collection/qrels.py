@@ -1,6 +1,7 @@
 """Relevance judgments: query → document → grade, in columns.
 
-Whatever made the labels (people, gold spans, a reader language model, a judged pool), this is what they become.
+Whatever made the labels (people, gold spans, a reader language model, a judged pool), this is what they
+become.
 """
 
 from __future__ import annotations
@@ -52,9 +53,10 @@ _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 class Qrels:
     """Judgments in columns; the rows of one query are contiguous, queries stand in the order first seen.
 
-    ``query`` (int64, rows) is an index into ``query_ids``, which also names queries whose entry is empty; ``docs``
-    (rows) are document ids; ``grades`` (float64, rows) are finite, may be negative or fractional and are never
-    rounded. ``scale`` says what a grade is: ``levels`` (relevant from a level on) or ``unit`` (a degree in [0, 1]).
+    ``query`` (int64, rows) is an index into ``query_ids``, which also names queries whose entry is empty;
+    ``docs`` (rows) are document ids; ``grades`` (float64, rows) are finite, may be negative or fractional
+    and are never rounded. ``scale`` says what a grade is: ``levels`` (relevant from a level on) or
+    ``unit`` (a degree in [0, 1]).
 
     >>> qrels = Qrels.of({"q1": {"a": 2, "b": 0}, "q2": ["c"]})
     >>> len(qrels), qrels.grade("q1", "a"), qrels.grade("q2", "a"), qrels.of_query("q2")
@@ -75,14 +77,15 @@ class Qrels:
         """Read judgments; the content says in which format.
 
         * TREC: ``query iteration document grade``, any run of spaces or tabs between;
-        * BEIR: a table whose first line names its columns (query-id, corpus-id, score, in any usual spelling and
-          order), tabs between;
+        * BEIR: a table whose first line names its columns (query-id, corpus-id, score, in any usual
+          spelling and order), tabs between;
         * JSON: ``{query: {document: grade}}`` or ``{query: [document, ...]}`` (grade 1);
-        * JSON Lines: ``{"query_id", "doc_id", "score"}`` or ``{"query_id", "relevant": {…} | […]}`` in each line.
+        * JSON Lines: ``{"query_id", "doc_id", "score"}`` or ``{"query_id", "relevant": {…} | […]}`` in
+          each line.
 
-        Conflicting grades, NaN, a line of another form and a file without judgments raise DataError with file and
-        line; an identical repeat is kept once and named in ``warnings``. ``normalize_ids`` brings ids to Unicode
-        form NFC.
+        Conflicting grades, NaN, a line of another form and a file without judgments raise DataError with
+        file and line; an identical repeat is kept once and named in ``warnings``. ``normalize_ids``
+        brings ids to Unicode form NFC.
         """
         data = read_bytes(path)
         first = next((line for line in _stripped(data) if not line.startswith(b"#")), b"")
@@ -123,7 +126,7 @@ class Qrels:
 
     @property
     def offsets(self) -> npt.NDArray[np.int64]:
-        """Where the rows of each query begin (int64, queries + 1): those of query i are offsets[i]:offsets[i + 1]."""
+        """Where rows lie (int64, queries + 1): those of query i are offsets[i] up to offsets[i + 1]."""
         if "offsets" not in self._cache:
             counts = np.bincount(self.query, minlength=len(self.query_ids))
             self._cache["offsets"] = _frozen(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
@@ -160,7 +163,7 @@ class Qrels:
 
     @property
     def digest(self) -> str:
-        """``sha256:<hex>`` of the judgments: equal for equal (query, document, grade), whatever order or file."""
+        """``sha256:<hex>`` of the judgments: equal for equal (query, document, grade) in whatever order."""
         if "digest" not in self._cache:
             content = {query: judged for query, judged in self.to_dict().items() if judged}
             # + 0.0 makes -0.0 the zero that it equals
@@ -238,7 +241,8 @@ class QrelsBuilder:
             pairs: Iterable[tuple[Any, Any]] = judged.items()
         elif judged is None or isinstance(judged, (str, bytes)) or not isinstance(judged, Iterable):
             raise DataError(
-                f"{place}: the judgments are {excerpt(judged)}; expected {{document: grade}} or a list of documents"
+                f"{place}: the judgments are {excerpt(judged)}; "
+                "expected {document: grade} or a list of documents"
             )
         else:
             docs = [(doc, 1.0) for doc in judged]
@@ -258,7 +262,7 @@ class QrelsBuilder:
     def add_columns(
         self, queries: Sequence[str], docs: Sequence[str], grades: Sequence[float], numbers: Sequence[int]
     ) -> None:
-        """Many judgments with the lines on which they stand: texts and finite numbers, checked by the caller."""
+        """Many judgments and their lines: texts and finite numbers, checked by the caller."""
         if self.normalize_ids:
             for number, query, doc, grade in zip(numbers, queries, docs, grades, strict=True):
                 self.add(query, doc, grade, f"{self.source}:{number}")
@@ -332,7 +336,7 @@ class _Table:
         self._columns: tuple[str, ...] = _TREC
         self._tabs = False
         # bytes.split also splits at form feeds and lone CRs, which may stand in an id.
-        self._odd = re.search(rb"[\x0b\x0c\x1c-\x1f]|\r(?!\n|$)", data) is not None
+        self._odd = re.search(rb"[\x0b\x0c]|\r(?!\n|\Z)", data) is not None
 
     def read(self) -> None:
         rows: list[list[bytes]] = []
@@ -371,13 +375,10 @@ class _Table:
                     line = self._data.split(b"\n")[number - 1]
                     shown = text.decode()
                     raise self._malformed(number, line, f"has the grade {shown!r}, which is no finite number")
-        if any(not all(columns[name]) for name in ("query", "document")):
-            row = next(
-                i
-                for i, pair in enumerate(zip(columns["query"], columns["document"], strict=True))
-                if not all(pair)
-            )
-            raise self._malformed(numbers[row], self._data.split(b"\n")[numbers[row] - 1], "has an empty id")
+        if self._tabs:  # between tabs there may be nothing
+            for number, query, doc in zip(numbers, columns["query"], columns["document"], strict=True):
+                if not (query and doc):
+                    raise self._malformed(number, self._data.split(b"\n")[number - 1], "has an empty id")
         queries, docs = ([text.decode() for text in columns[name]] for name in ("query", "document"))
         self._builder.add_columns(queries, docs, grades, numbers)
 

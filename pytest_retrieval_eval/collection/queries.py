@@ -122,9 +122,9 @@ class Queries:
     def select(self, where: Mapping[str, object]) -> frozenset[str]:
         """The ids of the queries whose tags have these values.
 
-        Values are compared as JSON: ``true`` is not ``"true"``, 1 is not ``"1"``, 1 is 1.0. A list means any
-        of its values, several keys mean and; no key selects every query. A tag or value that no query has, and
-        a combination that selects nothing, raise DataError.
+        Values are compared as JSON: ``true`` is not ``"true"``, 1 is not ``"1"``, 1 is 1.0. A list means
+        any of its values, several keys mean and; no key selects every query. A tag or value that no query
+        has, and a combination that selects nothing, raise DataError.
 
         >>> queries = Queries.of({"1": {"text": "a", "tags": {"type": "policy", "year": 2024}},
         ...                       "2": {"text": "b", "tags": {"type": "price", "year": 2024}}})
@@ -157,7 +157,7 @@ class Queries:
         return chosen
 
     def values_of(self, tag: str) -> dict[str, frozenset[str]]:
-        """The queries that have each value of a tag; the value as JSON text (strings in quotes, ``true``, ``7``).
+        """The queries that have each value of a tag; the value is JSON text: ``"policy"``, ``true``, ``7``.
 
         In the order of the texts; queries without the tag are in none. An unknown tag raises DataError.
         """
@@ -227,8 +227,7 @@ class QueriesBuilder:
 def nfc_twins(ids: Iterable[str], others: Collection[str]) -> list[str]:
     """The ids that are not among the others, but would be if both were brought to Unicode form NFC."""
     missing = [name for name in ids if name not in others]
-    # An ASCII id can only be missing because it is: nothing normalises to it but itself.
-    if all(name.isascii() for name in missing):
+    if all(map(str.isascii, missing)) and all(map(str.isascii, others)):
         return []
     forms = {unicodedata.normalize("NFC", name) for name in others}
     return [name for name in missing if unicodedata.normalize("NFC", name) in forms]
@@ -237,8 +236,8 @@ def nfc_twins(ids: Iterable[str], others: Collection[str]) -> list[str]:
 def json_text(value: object, where: str) -> str:
     """A JSON value as text that is equal for equal values: 1 and 1.0 are equal, 1 and true are not.
 
-    >>> json_text(1.0, "tag"), json_text(True, "tag"), json_text("1", "tag"), json_text({"b": 1, "a": []}, "tag")
-    ('1', 'true', '"1"', '{"a": [], "b": 1}')
+    >>> [json_text(value, "tag") for value in (1.0, True, "1", {"b": 1, "a": []})]
+    ['1', 'true', '"1"', '{"a": [], "b": 1}']
     """
     try:
         return json.dumps(_canonical(value), ensure_ascii=False, sort_keys=True)

@@ -1,0 +1,374 @@
+"""Asks a retriever every query and keeps what it answers, how long it took, and where it failed.
+
+A retriever is any callable from query text to hits: plain, asynchronous, or over batches of texts; or an
+object of LangChain, LlamaIndex or Haystack, known by its methods. Nothing of theirs is imported.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from pytest_retrieval_eval.collection.files import excerpt
+from pytest_retrieval_eval.collection.hits import Hit, read_hits
+from pytest_retrieval_eval.collection.queries import Queries
+from pytest_retrieval_eval.errors import DataError, SettingsError
+
+if TYPE_CHECKING:
+    from pytest_retrieval_eval.collection.run import Run
+
+_DEPTH_NAMES = ("limit", "k", "top_k", "depth")
+_QUIET_SECONDS = 2.0
+
+
+def from_retriever(
+    search: Any,
+    queries: Queries | Mapping[str, str],
+    *,
+    depth: int = 100,
+    name: str | None = None,
+    batch_size: int | None = None,
+    concurrency: int = 8,
+    progress: bool | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Run:
+    """Run a retriever over all queries.
+
+    ``search`` takes a query text and returns hits (see ``hits.read_hits`` for the forms), at once or when
+    awaited; with ``batch_size`` it takes a list of texts and returns a list of hit lists, one for each.
+    It may also be an object with ``invoke``, ``get_relevant_documents``, ``retrieve`` or
+    ``run(query=...)``. Where it has a parameter ``limit``, ``k``, ``top_k`` or ``depth`` without default,
+    it gets the depth.
+
+    ``depth`` is how many hits of each query are kept, and what the run declares. Asynchronous searches
+    run up to ``concurrency`` at a time. Seconds of each query are taken with ``clock``; a batch's are
+    shared out evenly.
+
+    An exception of the retriever is kept in ``Run.errors`` and is never a score. An answer that cannot be
+    read (a set, a hit without id, a NaN score, a batch of the wrong length) raises DataError at once.
+
+    >>> run = from_retriever(lambda text: [text[0], "z"], {"q1": "apple", "q2": "pear"}, depth=1)
+    >>> run.ranking("q2").docs
+    ['p']
+    """
+    _at_least_one("depth", depth)
+    _at_least_one("concurrency", concurrency)
+    if batch_size is not None:
+        _at_least_one("batch_size", batch_size)
+    asked = queries if isinstance(queries, Queries) else Queries.of(queries)
+    texts = [(query_id, asked.text(query_id)) for query_id in asked.ids]
+    call = _callable(search, int(depth), batched=batch_size is not None)
+    session = _Session(call, int(depth), batch_size is not None, clock)
+    size = batch_size or 1
+    units = [texts[begin : begin + size] for begin in range(0, len(texts), size)]
+    with _progress(progress, len(texts)) as advance:
+        session.ask_all(units, concurrency, advance)
+    return _make_run(session, asked.ids, int(depth), name or _name(search))
+
+
+def _make_run(session: _Session, ids: Sequence[str], depth: int, name: str) -> Run:
+    from pytest_retrieval_eval.collection.run import Run
+
+    return Run.of(
+        {query_id: session.hits.get(query_id, []) for query_id in ids},
+        name=name,
+        depth=depth,
+        errors={query_id: session.errors[query_id] for query_id in ids if query_id in session.errors},
+        seconds={query_id: session.seconds[query_id] for query_id in ids},
+    )
+
+
+Unit = list[tuple[str, str]]
+
+
+@dataclass(slots=True)
+class _Answer:
+    value: Any = None
+    error: str | None = None
+
+
+class _Session:
+    """One pass over the queries: the answers, times and errors so far."""
+
+    def __init__(
+        self, call: Callable[[Any], Any], depth: int, batched: bool, clock: Callable[[], float]
+    ) -> None:
+        self._call, self._depth, self._batched, self._clock = call, depth, batched, clock
+        self.hits: dict[str, list[Hit]] = {}
+        self.seconds: dict[str, float] = {}
+        self.errors: dict[str, str] = {}
+
+    def ask_all(self, units: list[Unit], concurrency: int, advance: Callable[[int], object]) -> None:
+        for index, unit in enumerate(units):
+            if not _is_async(self._call):
+                begin = self._clock()
+                answer, waits = self._ask(unit)
+                if not waits:
+                    self._keep(unit, answer, self._clock() - begin)
+                    advance(len(unit))
+                    continue
+            # A plain function may hand out coroutines: only its first answer shows it.
+            left = units[index:]
+            break
+        else:
+            return
+        _run_loop(lambda: self._ask_async(left, concurrency, advance))
+
+    def _ask(self, unit: Unit) -> tuple[_Answer, bool]:
+        try:
+            value = self._call(self._argument(unit))
+            if inspect.iscoroutine(value):
+                value.close()  # never started: it is asked again where a loop runs
+                return _Answer(), True
+            if inspect.isawaitable(value) or isinstance(value, AsyncIterator):
+                return _Answer(), True
+            return _Answer(self._drawn(value)), False
+        except Exception as error:
+            return _Answer(error=_described(error)), False
+
+    async def _ask_async(self, units: list[Unit], concurrency: int, advance: Callable[[int], object]) -> None:
+        places = asyncio.Semaphore(concurrency)
+        stopping = False
+
+        async def ask(unit: Unit) -> None:
+            async with places:
+                begin = self._clock()
+                try:
+                    value = self._call(self._argument(unit))
+                    if isinstance(value, Awaitable):
+                        value = await value
+                    if isinstance(value, AsyncIterator):
+                        value = await _collected(value, self._limit)
+                    answer = _Answer(self._drawn(value))
+                except asyncio.CancelledError as error:
+                    if stopping:
+                        raise
+                    answer = _Answer(error=_described(error))  # the retriever cancelled itself
+                except Exception as error:
+                    answer = _Answer(error=_described(error))
+                self._keep(unit, answer, self._clock() - begin)
+                advance(len(unit))
+
+        tasks = [asyncio.ensure_future(ask(unit)) for unit in units]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            stopping = True
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    @property
+    def _limit(self) -> int | None:
+        return None if self._batched else self._depth
+
+    def _argument(self, unit: Unit) -> str | list[str]:
+        return [text for _, text in unit] if self._batched else unit[0][1]
+
+    def _drawn(self, value: Any) -> Any:
+        # What is computed while iterating belongs to the retriever: its time and its exceptions.
+        if self._batched:
+            answers = _first(value, None)
+            if isinstance(answers, (list, tuple)):
+                return [_first(answer, self._depth) for answer in answers]
+            return answers
+        return _first(value, self._depth)
+
+    def _keep(self, unit: Unit, answer: _Answer, seconds: float) -> None:
+        for query_id, _ in unit:
+            self.seconds[query_id] = seconds / len(unit)
+        if answer.error is not None:
+            self.errors.update((query_id, answer.error) for query_id, _ in unit)
+            return
+        answers = _of_batch(answer.value, unit) if self._batched else [answer.value]
+        for (query_id, _), value in zip(unit, answers, strict=True):
+            self.hits[query_id] = read_hits(value, f"query {query_id!r}", depth=self._depth)
+
+
+def _of_batch(value: Any, unit: Unit) -> Sequence[Any]:
+    where = f"queries {unit[0][0]!r} to {unit[-1][0]!r}"
+    wanted = f"a list of {len(unit)} hit lists, one for each text of the batch"
+    if isinstance(value, (str, bytes, Mapping, Set)) or not isinstance(value, Iterable):
+        raise DataError(f"{where}: the retriever returned {excerpt(value)}; expected {wanted}")
+    answers = list(value)
+    if len(answers) != len(unit):
+        raise DataError(f"{where}: the retriever returned {len(answers)} answers; expected {wanted}")
+    return answers
+
+
+def _first(value: Any, depth: int | None) -> Any:
+    finished = (list, tuple, str, bytes, bytearray, Mapping, Set, Hit)
+    if isinstance(value, finished) or hasattr(value, "iloc") or not isinstance(value, Iterable):
+        return value  # read_hits takes it, or says what is wrong with it
+    return list(islice(value, depth))
+
+
+async def _collected(value: AsyncIterator[Any], limit: int | None) -> list[Any]:
+    found: list[Any] = []
+    async for item in value:
+        found.append(item)
+        if limit is not None and len(found) >= limit:
+            break
+    return found
+
+
+def _run_loop(main: Callable[[], Any]) -> None:
+    """Run a coroutine to its end, in a thread of its own where this one has a loop that runs already."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        _in_new_loop(main)
+        return
+    with ThreadPoolExecutor(1, thread_name_prefix="retrieval") as pool:
+        pool.submit(contextvars.copy_context().run, _in_new_loop, main).result()
+
+
+def _in_new_loop(main: Callable[[], Any]) -> None:
+    # Not asyncio.run: it unsets the thread's current loop, which a test suite may still want.
+    loop = asyncio.new_event_loop()
+    task = None
+    try:
+        task = loop.create_task(main())
+        loop.run_until_complete(task)
+    finally:
+        try:
+            if task is not None and not task.done():  # Ctrl-C
+                task.cancel()
+                loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.run_until_complete(loop.shutdown_default_executor())
+        finally:
+            loop.close()
+
+
+def _callable(search: Any, depth: int, *, batched: bool) -> Callable[[Any], Any]:
+    if callable(search):
+        return _with_depth(search, depth)
+    methods = ("batch",) if batched else ("invoke", "get_relevant_documents", "retrieve")
+    for method in methods:
+        found = getattr(search, method, None)
+        if callable(found):
+            return _with_depth(found, depth)
+    run = getattr(search, "run", None)
+    if callable(run) and not batched:
+        keyword = _depth_keyword(run, depth, skip=0)
+        if inspect.iscoroutinefunction(run):
+
+            async def ask(text: str) -> Any:
+                return await run(query=text, **keyword)
+
+            return ask
+        return lambda text: run(query=text, **keyword)
+    named = "search" if callable(getattr(search, "search", None)) else None
+    hint = f"; pass its method: .{named}" if named else ""
+    wanted = "batch" if batched else "invoke, get_relevant_documents, retrieve or run(query=...)"
+    raise DataError(
+        f"the retriever is {excerpt(search)}; expected a callable from query text to hits, "
+        f"or an object with {wanted}{hint}"
+    )
+
+
+def _with_depth(call: Callable[..., Any], depth: int) -> Callable[[Any], Any]:
+    keyword = _depth_keyword(call, depth, skip=1)
+    if not keyword:
+        return call
+    if _is_async(call):
+
+        async def ask(argument: Any) -> Any:
+            return await call(argument, **keyword)
+
+        return ask
+    return lambda argument: call(argument, **keyword)
+
+
+def _depth_keyword(call: Callable[..., Any], depth: int, *, skip: int) -> dict[str, int]:
+    """The depth under the name that the callable insists on; nothing where it has a default of its own."""
+    try:
+        parameters = list(inspect.signature(call).parameters.values())
+    except (TypeError, ValueError):  # built in, or it hides its signature
+        return {}
+    return {
+        parameter.name: depth
+        for parameter in parameters[skip:]
+        if parameter.name in _DEPTH_NAMES
+        and parameter.default is parameter.empty
+        and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    }
+
+
+def _is_async(call: Any) -> bool:
+    return any(
+        check(target)
+        for check in (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+        for target in (call, getattr(call, "__call__", None), getattr(call, "func", None))  # noqa: B004
+    )
+
+
+def _described(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception:
+        text = "(its text cannot be had)"
+    # Half of a surrogate pair could not be written to a file or a terminal.
+    text = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return f"{type(error).__name__}: {text}"[:1000]
+
+
+def _name(search: Any) -> str:
+    owner = getattr(search, "func", search)
+    name = getattr(owner, "__name__", None) or type(search).__name__
+    return "retriever" if name == "<lambda>" else str(name)
+
+
+def _at_least_one(name: str, value: object) -> None:
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < 1:
+        raise SettingsError(f"{name} is {excerpt(value)}; expected an integer of at least 1")
+
+
+def _progress(wanted: bool | None, total: int) -> AbstractContextManager[Callable[[int], object]]:
+    """A bar on stderr that appears after two seconds on a terminal; ``wanted`` forces it, or forbids it."""
+    if wanted is None:
+        try:
+            shown = sys.stderr.isatty()
+        except Exception:  # stderr may be closed, None or someone's stand-in
+            shown = False
+    else:
+        shown = wanted
+    if not shown:
+        return nullcontext(_nothing)
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        if wanted:
+            raise SettingsError(
+                "progress=True needs the package tqdm; "
+                "install it with: pip install 'pytest-retrieval-eval[progress]'"
+            ) from None
+        return nullcontext(_nothing)
+    return _Bar(tqdm, total, 0.0 if wanted else _QUIET_SECONDS)
+
+
+def _nothing(_: int) -> None:
+    pass
+
+
+class _Bar:
+    def __init__(self, tqdm: Any, total: int, delay: float) -> None:
+        self._bar = tqdm(
+            total=total, delay=delay, desc="retrieving", unit="query", file=sys.stderr, leave=False
+        )
+
+    def __enter__(self) -> Callable[[int], object]:
+        return self._bar.update  # type: ignore[no-any-return]
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()
