@@ -11,6 +11,8 @@ import numpy.typing as npt
 from pytest_retrieval_eval.collection.keys import PADDING, Bytes, Ints, Keys, field_keys
 from pytest_retrieval_eval.errors import DataError
 
+_PAD = np.zeros(PADDING, np.uint8)
+
 
 class Ids:
     """An immutable column of n ids.
@@ -97,6 +99,31 @@ class Ids:
             text = raw.decode("ascii")
             return [text[a:z] for a, z in zip(begins, ends, strict=True)]
         return [raw[a:z].decode() for a, z in zip(begins, ends, strict=True)]
+
+    def packed(self) -> Ids:
+        """The same ids over bytes of their own, without gaps: they no longer hold on to the source."""
+        begins = np.cumsum(self.lengths) - self.lengths
+        total = int(self.lengths.sum())
+        data = np.zeros(total + PADDING, np.uint8)
+        data[:total] = self.data[np.repeat(self.starts - begins, self.lengths) + np.arange(total)]
+        return Ids(data, begins, self.lengths)
+
+    @classmethod
+    def join(cls, columns: Sequence[Ids]) -> Ids:
+        """Packed columns, one after another.
+
+        >>> Ids.join([Ids.of(["a"]), Ids.of(["b", "c"])]).strings()
+        ['a', 'b', 'c']
+        """
+        sizes = [len(column.data) - PADDING for column in columns]
+        offsets = np.cumsum([0, *sizes])
+        data = np.concatenate(
+            [*(column.data[:size] for column, size in zip(columns, sizes, strict=True)), _PAD]
+        )
+        starts = [column.starts + offset for column, offset in zip(columns, offsets[:-1], strict=True)]
+        if not columns:
+            return cls.of([])
+        return cls(data, np.concatenate(starts), np.concatenate([column.lengths for column in columns]))
 
     def keys(self) -> Keys:
         """The 64-bit key of each id (uint64, n), made once."""

@@ -66,14 +66,26 @@ def same_bytes(
     return same
 
 
+def changes(data: Bytes, starts: Ints, lengths: Ints) -> Ints:
+    """The rows, but for the first, whose field differs from the one in the row before."""
+    differs: Bools = lengths[1:] != lengths[:-1]
+    text = words(data)
+    longest = int(lengths.max()) if len(lengths) else 0
+    for offset in range(0, longest, 8):
+        part = text[starts + np.minimum(offset, lengths)] if offset else text[starts]
+        part &= _KEEP.take(lengths - offset, mode="clip")
+        differs |= part[1:] != part[:-1]
+    return np.flatnonzero(differs) + 1
+
+
 def descending(data: Bytes, starts: Ints, lengths: Ints) -> list[npt.NDArray[np.generic]]:
-    """Sort keys (the last is the first, as in ``np.lexsort``) that order fields by their bytes, descending."""
+    """Sort keys (the last is the first, as in ``np.lexsort``) that order fields by bytes, descending."""
     longest = int(lengths.max()) if len(lengths) else 0
     text = words(data)
     order: list[npt.NDArray[np.generic]] = [-lengths]  # after equal words only trailing NUL bytes can differ
     for offset in reversed(range(0, longest, 8)):
         part = text[starts + np.minimum(offset, lengths)]
-        part &= _KEEP.take(np.maximum(lengths - offset, 0), mode="clip")
+        part &= _KEEP.take(lengths - offset, mode="clip")
         order.append(~part.astype("<u8", copy=False).view(">u8").astype(np.uint64))
     return order
 

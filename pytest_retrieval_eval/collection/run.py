@@ -1,0 +1,290 @@
+"""A run: what a retriever returned for each query, in rank order."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from pytest_retrieval_eval.collection.files import PathLike, bare_suffixes
+from pytest_retrieval_eval.collection.ids import Ids
+from pytest_retrieval_eval.collection.keys import Ints
+from pytest_retrieval_eval.collection.located import Located
+from pytest_retrieval_eval.collection.runfile import RunFile, lists_of, read_run, write_ours, write_trec
+from pytest_retrieval_eval.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas  # type: ignore[import-untyped,unused-ignore]
+
+    from pytest_retrieval_eval.collection.qrels import Qrels
+
+__all__ = ["Located", "Ranking", "Run"]
+
+_TREC_ENDINGS = (".trec", ".txt", ".run")
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The list of one query, best first.
+
+    ``scores`` is None where the run has none. ``doc_id``, ``start`` and ``end`` (code points, end exclusive)
+    are None where the run does not say which parts of documents its hits are.
+    """
+
+    docs: list[str]
+    scores: list[float] | None = None
+    doc_id: list[str | None] | None = None
+    start: list[int | None] | None = None
+    end: list[int | None] | None = None
+
+
+class Run:
+    """Ranked lists of documents, one for each query; immutable.
+
+    ``ordered_by`` is ``"score"`` (sorted by score, ties by document id, both descending: mappings and TREC
+    files) or ``"list"`` (the given order counts). ``depth`` is how many hits the retriever was asked for,
+    where that was declared. ``errors`` has the queries for which it raised, ``seconds`` how long each took.
+
+    >>> run = Run.of({"q1": {"a": 0.2, "b": 0.9}, "q2": {}})
+    >>> run.ranking("q1").docs, run.returned.tolist()
+    (['b', 'a'], [2, 0])
+    """
+
+    __slots__ = ("__weakref__", "_file", "_located", "name", "source")
+
+    def __init__(self, file: RunFile, *, name: str = "", source: str = "") -> None:
+        self._file = file
+        self.name = name
+        self.source = source
+        self._located: list[tuple[Qrels, bool, Located]] = []
+
+    @classmethod
+    def read(cls, path: PathLike) -> Run:
+        """The run in a file: our ``*.run.jsonl``, TREC, JSON or JSON Lines, compressed or not.
+
+        A TREC file is opened, and read when something is measured (in bounded memory) or asked for. A file
+        that is malformed, or has changed by then, raises DataError with file and line.
+        """
+        return cls(read_run(path), name=_stem(path), source=str(path))
+
+    @classmethod
+    def of(
+        cls,
+        hits: Mapping[Any, Any],
+        *,
+        name: str = "",
+        depth: int | None = None,
+        seconds: Mapping[str, float] | None = None,
+        errors: Mapping[str, str] | None = None,
+        header: Mapping[str, object] | None = None,
+    ) -> Run:
+        """A run from lists in memory: a mapping from query to
+
+        * ``{document: score}``, sorted by score; kept as it is, so it must not be changed afterwards;
+        * ``[document, …]``, ``[(document, score), …]`` or ``[Hit, …]`` in rank order, which counts.
+
+        A set, a NaN score, an empty id and a mixture of the two forms raise DataError.
+
+        >>> Run.of({"q1": ["b", "a"]}).ranking("q1").docs
+        ['b', 'a']
+        """
+        if not isinstance(hits, Mapping):
+            raise DataError(
+                f"a run is made from a mapping from query to hits, not from a {type(hits).__name__}"
+            )
+        file = RunFile(lists_of(hits), depth, dict(header or {}), dict(seconds or {}), dict(errors or {}))
+        return cls(file, name=name)
+
+    @classmethod
+    def from_retriever(cls, search: Any, queries: Any, **options: Any) -> Run:
+        """Ask a retriever every query; see `collection.retrieve.from_retriever`."""
+        from pytest_retrieval_eval.collection.retrieve import from_retriever
+
+        return from_retriever(search, queries, **options)
+
+    def __repr__(self) -> str:
+        return f"<Run {self.name or self.source!r}>"
+
+    @property
+    def depth(self) -> int | None:
+        """How many hits a query could have, where that was declared."""
+        return self._file.depth
+
+    @property
+    def header(self) -> Mapping[str, object]:
+        """Where the run comes from: retriever, dataset, commit, time, …, as its file says."""
+        return MappingProxyType(dict(self._file.header))
+
+    @property
+    def errors(self) -> Mapping[str, str]:
+        """The queries for which the retriever raised, and what."""
+        return MappingProxyType(dict(self._file.errors))
+
+    @property
+    def seconds(self) -> Mapping[str, float]:
+        """How long each query took."""
+        return MappingProxyType(dict(self._file.seconds))
+
+    @property
+    def ordered_by(self) -> Literal["score", "list"]:
+        """What ranks the documents."""
+        return "list" if self._file.backing.by_list else "score"
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What looks wrong; of a TREC file complete once it has been read."""
+        return self._file.backing.warnings
+
+    @property
+    def query_ids(self) -> tuple[str, ...]:
+        """The queries that the run has a list for, perhaps an empty one."""
+        return self._file.backing.query_ids
+
+    @property
+    def returned(self) -> Ints:
+        """The length of each query's list (int64, in the order of ``query_ids``)."""
+        return np.diff(self._file.backing.bounds)
+
+    def __len__(self) -> int:
+        return len(self.query_ids)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.query_ids)
+
+    def __contains__(self, query_id: object) -> bool:
+        return query_id in self.query_ids
+
+    @property
+    def duplicates(self) -> Mapping[str, int]:
+        """The queries whose list repeats documents, and how many hits are such repeats."""
+        columns = self._file.backing.columns()
+        found: dict[str, int] = {}
+        first = 0
+        for block in columns.blocks() if columns.by_list else ():
+            for place in block.query_of(block.repeated()).tolist():
+                query = columns.query_ids[first + place]
+                found[query] = found.get(query, 0) + 1
+            first += len(block.queries)
+        return MappingProxyType(found)
+
+    def ranking(self, query_id: str) -> Ranking:
+        """The list of one query; empty where the run does not have the query."""
+        return self.rankings([query_id])[query_id]
+
+    def rankings(self, query_ids: Iterable[str], depth: int | None = None) -> dict[str, Ranking]:
+        """The lists of some queries, cut at a depth."""
+        columns = self._file.backing.columns()
+        place = {query: i for i, query in enumerate(columns.query_ids)}
+        result = {}
+        for query_id in query_ids:
+            i = place.get(query_id)
+            rows = slice(0, 0) if i is None else slice(int(columns.bounds[i]), int(columns.bounds[i + 1]))
+            if depth is not None:
+                rows = slice(rows.start, min(rows.stop, rows.start + depth))
+            scores = None if columns.scores is None else columns.scores[rows].tolist()
+            parts: dict[str, Any] = {}
+            if columns.chunks is not None:
+                found = [columns.chunks.at(row) for row in range(rows.start, rows.stop)]
+                parts = {key: [part[key] for part in found] for key in ("doc_id", "start", "end")}
+            result[query_id] = Ranking(columns.docs.strings(rows), scores, **parts)
+        return result
+
+    def locate(self, qrels: Qrels, *, float32: bool = False) -> Located:
+        """Where the documents of the qrels stand in the lists.
+
+        ``float32`` ranks as trec_eval 9.0.8 does, whatever the run's own order: by score in single precision,
+        ties by document id, both descending.
+        """
+        for known, mode, located in self._located:
+            if known is qrels and mode == float32:
+                return located
+        if float32 and self.ordered_by == "list" and self._file.backing.columns().scores is None:
+            raise DataError(
+                f"the run {self.name or self.source!r} has no scores, by which trec_eval ranks; "
+                "measure it without trec mode, or give the retriever's scores"
+            )
+        located = self._file.backing.locate(qrels, float32=float32)
+        self._located = [*self._located[-3:], (qrels, float32, located)]
+        return located
+
+    def save(self, path: PathLike) -> None:
+        """Write the run: ``.run.jsonl`` (all of it) or TREC (``.trec``, ``.txt``, ``.run``); also compressed.
+
+        TREC has no place for empty lists, depth, order without scores, chunks, seconds, errors and header;
+        what is lost is said in a warning. The same run gives the same bytes.
+        """
+        endings = bare_suffixes(path)
+        if endings[-2:] == [".run", ".jsonl"]:
+            write_ours(path, self._file)
+        elif endings[-1:] and endings[-1] in _TREC_ENDINGS:
+            write_trec(path, self._file, self.name)
+        else:
+            raise DataError(
+                f"{path}: a run is saved as .run.jsonl, .trec, .txt or .run (also .gz, .zst, .bz2, .xz)"
+            )
+
+    def with_header(self, **values: object) -> Run:
+        """The same run with more said about where it comes from; ``depth`` declares its depth."""
+        depth = values.pop("depth", self.depth)
+        if depth is not None and (type(depth) is not int or depth < 1):
+            raise DataError(f"the depth of a run is an integer of 1 or more, not {depth!r}")
+        file = replace(self._file, depth=depth, header={**self._file.header, **values})
+        return Run(file, name=self.name, source=self.source)
+
+    def to_dict(self) -> dict[str, Any]:
+        """``{query: {document: score}}``; of a list, ``[(document, score), …]``, or ``[document, …]``."""
+        result: dict[str, Any] = {}
+        for query_id, ranking in self.rankings(self.query_ids).items():
+            if ranking.scores is None:
+                result[query_id] = ranking.docs
+            else:
+                pairs = list(zip(ranking.docs, ranking.scores, strict=True))
+                result[query_id] = pairs if self.ordered_by == "list" else dict(pairs)
+        return result
+
+    def to_frame(self) -> pandas.DataFrame:
+        """A data frame with the columns query_id, rank (from 1), doc_id and score."""
+        import pandas
+
+        columns = self._file.backing.columns()
+        sizes = np.diff(columns.bounds)
+        return pandas.DataFrame(
+            {
+                "query_id": np.repeat(np.array(columns.query_ids, object), sizes),
+                "rank": np.arange(len(columns.docs)) - np.repeat(columns.bounds[:-1], sizes) + 1,
+                "doc_id": columns.docs.strings(),
+                "score": np.full(len(columns.docs), np.nan) if columns.scores is None else columns.scores,
+            }
+        )
+
+    @property
+    def digest(self) -> str:
+        """``sha256:<hex>`` of queries, ranks, ids and scores: equal for equal runs in whatever file."""
+        columns = self._file.backing.columns()
+        places = np.array(sorted(range(len(columns.query_ids)), key=columns.query_ids.__getitem__), np.int64)
+        sizes = np.diff(columns.bounds)[places]
+        begins = np.cumsum(sizes) - sizes
+        rows = np.repeat(columns.bounds[:-1][places] - begins, sizes) + np.arange(len(columns.docs))
+        digester = hashlib.sha256()
+        for ids in (Ids.of([columns.query_ids[i] for i in places.tolist()]), columns.docs[rows]):
+            packed = ids.packed()
+            digester.update(packed.lengths.astype("<i8").tobytes())
+            digester.update(packed.data.tobytes())
+        digester.update(sizes.astype("<i8").tobytes())
+        if columns.scores is not None:
+            digester.update((columns.scores[rows] + 0.0).astype("<f8").tobytes())  # -0.0 is 0.0
+        return "sha256:" + digester.hexdigest()
+
+
+def _stem(path: PathLike) -> str:
+    """The file's name without its endings: ``runs/bm25.run.jsonl.gz`` is ``bm25``."""
+    from pathlib import Path
+
+    name = Path(path).name
+    for ending in (".gz", ".zst", ".bz2", ".xz", ".jsonl", ".json", ".trec", ".txt", ".run"):
+        name = name.removesuffix(ending)
+    return name

@@ -1,0 +1,333 @@
+"""Run files: our own format, JSON, JSON Lines and TREC.
+
+Our format, ``*.run.jsonl``: a header, then one line a query, sorted by id. It keeps what TREC cannot say:
+queries without hits, the declared depth, the order of a list, chunks, seconds, errors, provenance. Equal runs
+are equal bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pytest_retrieval_eval.collection.columns import Columns
+from pytest_retrieval_eval.collection.files import (
+    PathLike,
+    bare_suffixes,
+    excerpt,
+    json_document,
+    json_id,
+    json_lines,
+    json_number,
+    lines,
+    write_atomically,
+)
+from pytest_retrieval_eval.collection.hits import Hit, read_hits
+from pytest_retrieval_eval.collection.lists import Lists
+from pytest_retrieval_eval.collection.located import RankOrder
+from pytest_retrieval_eval.collection.scoremaps import ScoreMaps
+from pytest_retrieval_eval.collection.trec import TrecFile
+from pytest_retrieval_eval.collection.treclines import refuse_repeated
+from pytest_retrieval_eval.errors import DataError
+
+FORMAT, VERSION = "retrieval-run", 1
+Backing = Columns | ScoreMaps | TrecFile
+
+_STRUCTURE = ("format", "version", "depth", "ordered_by", "queries")  # of the header; the rest is provenance
+_QUERY_KEYS = ("query_id", "query-id", "qid", "topic")
+_DOC_KEYS = ("doc_id", "corpus-id", "corpus_id", "docid", "docno", "document_id", "id")
+
+
+@dataclass(frozen=True)
+class RunFile:
+    """What a run file says."""
+
+    backing: Backing
+    depth: int | None = None
+    header: Mapping[str, object] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    errors: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_run(path: PathLike) -> RunFile:
+    """The run in a file, in the format that its content has; a TREC file is only opened."""
+    suffix = bare_suffixes(path)[-1:]
+    first = ""
+    if suffix != [".trec"]:
+        first = next((text for _, text in lines(path) if text and not text.isspace()), "").lstrip()
+    if not first.startswith(("{", "[")):
+        if suffix in ([".jsonl"], [".json"]):
+            raise DataError(
+                f"{path}: the file begins with {excerpt(first)}; expected JSON, as its ending says"
+            )
+        return RunFile(TrecFile(path))
+    row = _one_object(first)
+    if row is not None and "format" in row:
+        return _read_ours(path)
+    if row is not None and any(isinstance(row.get(key), str | int) for key in _QUERY_KEYS):
+        return RunFile(_read_rows(path))
+    return RunFile(_read_json(path))
+
+
+def _one_object(text: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+# --- our format -----------------------------------------------------------------------------------
+
+
+def _read_ours(path: PathLike) -> RunFile:
+    rows = json_lines(path)
+    number, header = next(rows)
+    where = f"{path}:{number}"
+    if header["format"] != FORMAT:
+        raise DataError(f"{where}: the format is {excerpt(header['format'])}; expected {FORMAT!r}")
+    if header.get("version") != VERSION:
+        raise DataError(
+            f"{where}: version {excerpt(header.get('version'))} of the run format; this release reads "
+            f"version {VERSION}: upgrade pytest-retrieval-eval, or save the run again"
+        )
+    depth = header.get("depth")
+    if depth is not None and (type(depth) is not int or depth < 1):
+        raise DataError(f"{where}: the depth is {excerpt(depth)}; expected an integer of 1 or more, or null")
+    ordered_by = header.get("ordered_by", "list")
+    if ordered_by not in ("list", "score"):
+        raise DataError(f"{where}: ordered_by is {excerpt(ordered_by)}; expected 'list' or 'score'")
+    lists = Lists()
+    seconds: dict[str, float] = {}
+    errors: dict[str, str] = {}
+    count = 0
+    for number, row in rows:
+        count += 1
+        _read_line(row, f"{path}:{number}", lists, seconds, errors)
+    expected = header.get("queries")
+    if expected is not None and expected != count:
+        raise DataError(
+            f"{path}: the header declares {excerpt(expected)} queries, the file has {count}; "
+            "it was probably cut off or joined: get it again, whole"
+        )
+    provenance = {key: value for key, value in header.items() if key not in _STRUCTURE}
+    return RunFile(lists.columns(by_list=ordered_by == "list"), depth, provenance, seconds, errors)
+
+
+def _read_line(
+    row: dict[str, object], where: str, lists: Lists, seconds: dict[str, float], errors: dict[str, str]
+) -> None:
+    if "query_id" not in row or "hits" not in row:
+        raise DataError(
+            f"{where}: expected the keys query_id and hits, found {', '.join(sorted(row)) or 'none'}"
+        )
+    query_id, hits = json_id(row["query_id"], where), row["hits"]
+    if not isinstance(hits, list):
+        raise DataError(f"{where}: hits is {excerpt(hits)}; expected a list of objects")
+    if all(isinstance(hit, dict) and hit.keys() == {"id", "score"} for hit in hits):
+        docs, scores = [hit["id"] for hit in hits], [hit["score"] for hit in hits]
+        if set(map(type, docs)) <= {str} and set(map(type, scores)) <= {float, int}:
+            lists.add(query_id, docs, scores, where)
+            hits = None
+    if hits is not None:
+        lists.add_hits(query_id, [_hit(hit, f"{where}, rank {i}") for i, hit in enumerate(hits, 1)], where)
+    if row.get("seconds") is not None:
+        seconds[query_id] = json_number(row["seconds"], where, "seconds")
+    if row.get("error") is not None:
+        if not isinstance(row["error"], str):
+            raise DataError(f"{where}: the error is {excerpt(row['error'])}; expected a string")
+        errors[query_id] = row["error"]
+
+
+def _hit(value: object, where: str) -> Hit:
+    if not isinstance(value, dict) or "id" not in value:
+        raise DataError(f"{where}: {excerpt(value)} is no hit; expected an object with id and score")
+    score, doc_id = value.get("score"), value.get("doc_id")
+    offsets = [value.get("start"), value.get("end")]
+    for offset in offsets:
+        if offset is not None and (type(offset) is not int or offset < 0):
+            raise DataError(f"{where}: the offset {excerpt(offset)} is no integer of 0 or more (code points)")
+    return Hit(
+        json_id(value["id"], where),
+        None if score is None else json_number(score, where, "score"),
+        None if doc_id is None else json_id(doc_id, where),
+        *offsets,
+    )
+
+
+def write_ours(path: PathLike, run: RunFile) -> None:
+    """Write our format."""
+    columns = run.backing.columns()
+    header = {
+        **run.header,
+        "format": FORMAT,
+        "version": VERSION,
+        "depth": run.depth,
+        "ordered_by": "list" if columns.by_list else "score",
+        "queries": len(columns.query_ids),
+    }
+    with write_atomically(path) as out:
+        out.write(_json_line(header))
+        for query_id, place in sorted((query, i) for i, query in enumerate(columns.query_ids)):
+            row: dict[str, object] = {"query_id": query_id, "hits": list(_hits(columns, place))}
+            if query_id in run.seconds:
+                row["seconds"] = run.seconds[query_id]
+            if query_id in run.errors:
+                row["error"] = run.errors[query_id]
+            out.write(_json_line(row))
+
+
+def _json_line(value: object) -> bytes:
+    return (json.dumps(value, sort_keys=True, ensure_ascii=False) + "\n").encode()
+
+
+def _hits(columns: Columns, place: int) -> Iterator[dict[str, object]]:
+    rows = slice(int(columns.bounds[place]), int(columns.bounds[place + 1]))
+    docs = columns.docs.strings(rows)
+    scores = None if columns.scores is None else columns.scores[rows].tolist()
+    for i, doc in enumerate(docs):
+        hit: dict[str, object] = {"id": doc}
+        if scores is not None:
+            hit["score"] = scores[i]
+        if columns.chunks is not None:
+            part = columns.chunks.at(rows.start + i)
+            hit.update({key: value for key, value in part.items() if value is not None})
+        yield hit
+
+
+# --- TREC -----------------------------------------------------------------------------------------
+
+_UNSAYABLE = re.compile("[ \\t\\n\\r\\v\\f]|^\ufeff")
+
+
+def write_trec(path: PathLike, run: RunFile, tag: str) -> None:
+    """Write TREC format; what it cannot say is lost, with a warning, or refused where values would change."""
+    columns = run.backing.columns()
+    tag = _UNSAYABLE.sub("_", tag) or "run"
+    lost = [
+        f"{len(run.errors)} errors" if run.errors else "",
+        "seconds" if run.seconds else "",
+        "the header" if run.header else "",
+        "the declared depth" if run.depth is not None else "",
+        "which part of a document a hit is" if columns.chunks is not None else "",
+    ]
+    empty = int(np.count_nonzero(np.diff(columns.bounds) == 0))
+    if empty:
+        lost.append(f"{empty} queries without hits")
+    scores = columns.scores
+    if columns.by_list and not _says_order(columns):
+        lost.append("the scores: numbers that fall with the rank stand in their place, to keep the order")
+        sizes = np.diff(columns.bounds)
+        scores = (np.repeat(columns.bounds[1:], sizes) - np.arange(len(columns.docs))).astype(np.float64)
+    for block in columns.blocks() if columns.by_list else ():
+        refuse_repeated(
+            block, lambda row: f"{path}: the TREC format cannot keep this run; save it as .run.jsonl"
+        )
+    for name in (*columns.query_ids, *columns.docs):
+        if _UNSAYABLE.search(name):
+            raise DataError(
+                f"{path}: the id {name!r} has white space, which separates the columns of a TREC file; "
+                "save the run as .run.jsonl"
+            )
+    lost = [what for what in lost if what]
+    if lost:
+        warnings.warn(f"{path}: the TREC format cannot say, and loses: {', '.join(lost)}", stacklevel=3)
+    with write_atomically(path) as out:
+        for place, query_id in enumerate(columns.query_ids):
+            rows = slice(int(columns.bounds[place]), int(columns.bounds[place + 1]))
+            docs = columns.docs.strings(rows)
+            values = [] if scores is None else scores[rows].tolist()
+            out.write(
+                "".join(
+                    f"{query_id} Q0 {doc} {rank} {score!r} {tag}\n"
+                    for rank, (doc, score) in enumerate(zip(docs, values, strict=True), 1)
+                ).encode()
+            )
+
+
+def _says_order(columns: Columns) -> bool:
+    """Whether sorting the scores gives the lists as they stand."""
+    if columns.scores is None:
+        return False
+    return RankOrder(columns.scores, columns.bounds).stands(columns.docs)
+
+
+# --- JSON -----------------------------------------------------------------------------------------
+
+
+def _read_rows(path: PathLike) -> Backing:
+    """JSON Lines with one hit in each: query, document, score."""
+    maps: dict[str, dict[Any, Any]] = {}
+    first: dict[tuple[str, str], int] = {}
+    for number, row in json_lines(path):
+        where = f"{path}:{number}"
+        query_id = json_id(_value(row, _QUERY_KEYS, "query_id", where), where)
+        doc_id = json_id(_value(row, _DOC_KEYS, "doc_id", where), where)
+        if "score" not in row:
+            raise DataError(f"{where}: no score in {excerpt(row)}; expected query_id, doc_id and score")
+        score = json_number(row["score"], where, "score")
+        if (query_id, doc_id) in first:
+            raise DataError(
+                f"{where}: query {query_id!r} has document {doc_id!r} a second time "
+                f"(the first: line {first[query_id, doc_id]}); expected each document once in a query"
+            )
+        first[query_id, doc_id] = number
+        maps.setdefault(query_id, {})[doc_id] = score
+    return ScoreMaps(maps)
+
+
+def _value(row: Mapping[str, object], keys: Sequence[str], name: str, where: str) -> object:
+    for key in keys:
+        if key in row:
+            return row[key]
+    raise DataError(f"{where}: no {name} in {excerpt(row)}; expected query_id, doc_id and score")
+
+
+def _read_json(path: PathLike) -> Backing:
+    value = json_document(path)
+    if not isinstance(value, dict):
+        raise DataError(f"{path}: expected {{query: {{document: score}}}} or {{query: [document, …]}}")
+    return lists_of(value, str(path))
+
+
+def lists_of(hits: Mapping[Any, Any], source: str = "") -> Columns | ScoreMaps:
+    """The lists of a mapping from query to {document: score}, or to a list in rank order."""
+    prefix = f"{source}: " if source else ""
+    given: dict[str, Any] = {}
+    for key, value in hits.items():
+        query_id = json_id(key, f"{prefix}run")
+        if query_id in given:
+            raise DataError(f"{prefix}two keys of the run become the one query id {query_id!r}")
+        given[query_id] = value
+    if not given:
+        raise DataError(f"{prefix}the run has no query; expected one list for each query")
+    by_list = [query for query, value in given.items() if not isinstance(value, Mapping) and _filled(value)]
+    by_score = [query for query, value in given.items() if isinstance(value, Mapping) and value]
+    if by_list and by_score:
+        raise DataError(
+            f"{prefix}query {by_score[0]!r} is a mapping, sorted by score, query {by_list[0]!r} a list "
+            "in rank order; expected one form for the whole run"
+        )
+    if by_score:
+        return ScoreMaps(
+            {query: value if isinstance(value, Mapping) else {} for query, value in given.items()}
+        )
+    lists = Lists()
+    for query_id, value in given.items():
+        where = f"{prefix}query {query_id!r}"
+        kinds = set(map(type, value)) if type(value) is list else set()
+        if kinds == {str}:
+            lists.add(query_id, value, None, where)
+        else:
+            lists.add_hits(query_id, value if kinds == {Hit} else read_hits(value, where), where)
+    return lists.columns(by_list=True)
+
+
+def _filled(value: object) -> bool:
+    return not isinstance(value, list | tuple) or len(value) > 0

@@ -1,0 +1,150 @@
+"""A run held as the dictionaries it was given: document → score for each query.
+
+Measures need the scores, all of them, and of the documents only those that are judged: they are looked up in
+the dictionaries as they are, and the other ids are never touched. Columns are made when more is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_retrieval_eval.collection.columns import Columns
+from pytest_retrieval_eval.collection.files import json_id
+from pytest_retrieval_eval.collection.hits import by_score
+from pytest_retrieval_eval.collection.ids import Ids
+from pytest_retrieval_eval.collection.keys import Ints
+from pytest_retrieval_eval.collection.located import Located, RankOrder
+
+if TYPE_CHECKING:
+    from pytest_retrieval_eval.collection.qrels import Qrels
+
+_NONE: dict[Any, Any] = {}
+
+
+class ScoreMaps:
+    """Lists by score, as dictionaries. They are not copied: their owner must not change them."""
+
+    by_list = False
+    warnings: tuple[str, ...] = ()
+
+    def __init__(self, maps: Mapping[str, Mapping[Any, Any]]) -> None:
+        self._maps = maps
+        self.bounds = np.concatenate(
+            ([0], np.cumsum(np.fromiter(map(len, maps.values()), np.int64, len(maps))))
+        )
+        self._scores = self._read_scores()
+        self._columns: Columns | None = None
+
+    @property
+    def query_ids(self) -> tuple[str, ...]:
+        """The queries, as given."""
+        return tuple(self._maps)
+
+    def _read_scores(self) -> npt.NDArray[np.float64]:
+        values = chain.from_iterable(scores.values() for scores in self._maps.values())
+        try:
+            scores = np.fromiter(values, np.float64, int(self.bounds[-1]))
+        except (TypeError, ValueError, OverflowError):
+            scores = np.array([np.nan])
+        bad = bool(len(scores)) and bool(np.isnan(scores.min()))
+        # One look at each dictionary finds ids that are no strings at all, or the empty one.
+        if bad or any(
+            "" in scores or type(next(iter(scores), "a")) is not str for scores in self._maps.values()
+        ):
+            for query, given in self._maps.items():
+                by_score(given, f"query {query!r}")
+        return scores
+
+    def columns(self) -> Columns:
+        """The dictionaries as columns, made once."""
+        if self._columns is None:
+            docs = [
+                doc if type(doc) is str else json_id(doc, f"query {query!r}")
+                for query, scores in self._maps.items()
+                for doc in scores
+            ]
+            self._columns = Columns.ranked(self.query_ids, self.bounds, Ids.of(docs), self._scores)
+        return self._columns
+
+    def locate(self, qrels: Qrels, *, float32: bool) -> Located:
+        """Where the documents of the qrels stand."""
+        index = {query: place for place, query in enumerate(self._maps)}
+        lists = np.array([index.get(query, -1) for query in qrels.query_ids], np.int64)
+        in_run = lists >= 0
+        sizes = np.append(np.diff(self.bounds), 0)
+
+        found = self._look_up(qrels)
+        row = np.flatnonzero(~np.isnan(found))
+        of_row = lists[qrels.query[row]]
+        scores, wanted = self._scores, found[row]
+        if float32:
+            with np.errstate(over="ignore"):
+                scores, wanted = scores.astype(np.float32), wanted.astype(np.float32)
+        order = RankOrder(scores, self.bounds)
+        first, last = order.find(of_row, wanted)
+        before = self.bounds[of_row] - 1
+        rank = first - before
+        tied = np.flatnonzero(last > first)
+        if len(tied):
+            rank[tied] += self._behind(qrels, row[tied], of_row[tied], wanted[tied], scores)
+        known = set(qrels.query_ids)
+        arrays = (
+            row,
+            rank,
+            first - before,
+            last - before,
+            sizes[lists],
+            in_run,
+            np.append(order.tied(), 0)[lists],
+        )
+        for array in arrays:
+            array.flags.writeable = False
+        return Located(*arrays, unknown=tuple(query for query in self._maps if query not in known))
+
+    def _look_up(self, qrels: Qrels) -> npt.NDArray[np.float64]:
+        """The score of each judged document, NaN where its list does not have it."""
+        docs = qrels.docs.strings()
+        ends = np.searchsorted(qrels.query, np.arange(len(qrels.query_ids)), "right").tolist()
+        nan, begin = float("nan"), 0
+        parts = []
+        for query, end in zip(qrels.query_ids, ends, strict=True):
+            parts.append(map(self._maps.get(query, _NONE).get, docs[begin:end], repeat(nan)))
+            begin = end
+        found = np.fromiter(chain.from_iterable(parts), np.float64, len(docs))
+        # A dictionary may have integers for ids, whose text is the id that is judged.
+        for row in np.flatnonzero(np.isnan(found)).tolist():
+            doc = docs[row]
+            if doc.isascii() and doc.removeprefix("-").isdecimal() and str(int(doc)) == doc:
+                query = qrels.query_ids[int(qrels.query[row])]
+                found[row] = self._maps.get(query, _NONE).get(int(doc), nan)
+        return found
+
+    def _behind(
+        self,
+        qrels: Qrels,
+        rows: Ints,
+        lists: Ints,
+        wanted: npt.NDArray[np.floating[Any]],
+        scores: npt.NDArray[np.floating[Any]],
+    ) -> list[int]:
+        """How many documents of its tie group stand before each judged document."""
+        docs = qrels.docs.strings(rows)
+        queries = self.query_ids
+        groups: dict[tuple[int, float], dict[str, int]] = {}
+        behind = []
+        for doc, place, score in zip(docs, lists.tolist(), wanted.tolist(), strict=True):
+            group = groups.get((place, score))
+            if group is None:
+                low, high = self.bounds[place], self.bounds[place + 1]
+                members = np.flatnonzero(scores[low:high] == score).tolist()
+                ids = list(self._maps[queries[place]])
+                # UTF-8 keeps the order of code points, so that comparing strings compares bytes
+                names = sorted((str(ids[member]) for member in members), reverse=True)
+                group = groups[place, score] = {name: i for i, name in enumerate(names)}
+            behind.append(group[doc])
+        return behind
