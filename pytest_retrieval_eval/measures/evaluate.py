@@ -295,7 +295,7 @@ class Evaluation:
         self._queries = queries
         self._select = None if select is None else frozenset(select)
         self._scores: dict[Measure, Scores] = {}
-        self._counted: dict[bytes, Counted] = {}
+        self._counted: dict[object, Counted] = {}
         self._counts: QueryCounts | None = None
         self._warnings: tuple[str, ...] | None = None
         self._check_select()
@@ -311,7 +311,7 @@ class Evaluation:
 
     def scores(self, measure: str | Measure) -> Scores:
         """The scores of a measure, computed now if it was not asked for before. Raises MeasureError."""
-        name = _measure(measure)
+        name = measure if isinstance(measure, Measure) and measure in self._scores else _measure(measure)
         if name not in self._scores:
             counted = self._count(name)
             self._scores[name] = Scores(
@@ -394,6 +394,13 @@ class Evaluation:
         """Which queries count for a measure: the table of the contract, or trec_eval's topics."""
         ranks = self.ranks
         definition = registry.definition(measure.name)
+        if definition.counts is not None:
+            key: object = measure
+        else:
+            by_level = definition.binary and not self._graded(measure, definition)
+            key = measure.rel if by_level and not self.trec else None
+        if key in self._counted:
+            return self._counted[key]
         mask = self._inside.copy()
         if self.trec:
             mask &= ranks.facts.judged > 0 if self.complete else ranks.in_run & (ranks.facts.judged > 0)
@@ -401,9 +408,7 @@ class Evaluation:
             mask &= definition.counts(ranks, measure)
         elif not self.trec:
             mask &= self._relevant(measure, definition)
-        key = mask.tobytes()
-        if key not in self._counted:
-            self._counted[key] = Counted(np.flatnonzero(mask), self.qrels.query_ids)
+        self._counted[key] = Counted(np.flatnonzero(mask), self.qrels.query_ids)
         return self._counted[key]
 
     def _values(self, measure: Measure, ranks: JudgedRanks, counted: Counted) -> Floats:
@@ -416,7 +421,8 @@ class Evaluation:
                 f"the measure {measure} gave values of shape {values.shape}; expected one for each of the "
                 f"{ranks.queries} queries of the qrels."
             )
-        values = values[counted.rows]
+        # A copy, for a measure may keep the array that it gave.
+        values = values.copy() if len(counted.rows) == ranks.queries else values[counted.rows]
         if not np.isfinite(values).all():
             place = int(np.flatnonzero(~np.isfinite(values))[0])
             raise MeasureError(

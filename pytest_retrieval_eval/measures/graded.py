@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_retrieval_eval.measures.ranks import Facts, Floats, Ints, JudgedRanks, places, prefix, tally
+from pytest_retrieval_eval.measures.ranks import (
+    Facts,
+    Floats,
+    Ints,
+    JudgedRanks,
+    by_rank,
+    places,
+    prefix,
+    tally,
+)
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.measures.names import Measure
@@ -32,7 +41,7 @@ class _Labels:
         query, rank = ranks.query[keep], ranks.rank[keep]
         label = np.minimum(ranks.grade[keep], 1.0)
         place = places(query, ranks.queries)
-        order = np.argsort(rank, kind="stable")
+        order = by_rank(rank)
         self.query: Ints = query[order]
         self.rank: Ints = rank[order]
         self.label: Floats = label[order]

@@ -110,10 +110,9 @@ class Facts:
         def build() -> tuple[Ints, Ints, Floats]:
             keep = self.grades > 0
             query, grades = self.query[keep], self.grades[keep]
-            order = np.lexsort((-grades, query))
-            query, grades = query[order], grades[order]
+            query, grades = _descending(query, grades)
             rank = places(query, self.queries) + 1
-            order = np.argsort(rank, kind="stable")
+            order = by_rank(rank)
             return query[order], rank[order], grades[order]
 
         return cached(self._cache, "ideal", build)
@@ -144,7 +143,7 @@ class Relevant:
         first = np.zeros(ranks.queries, np.int64)
         top = place == 0
         first[query[top]] = rank[top]
-        order = np.argsort(rank, kind="stable")
+        order = by_rank(rank)
         self.query: Ints = query[order]
         self.rank: Ints = rank[order]
         #: precision at the rank of each row
@@ -247,7 +246,7 @@ class JudgedRanks:
 
         def rows() -> tuple[Ints, Ints, Floats]:
             keep = self.grade > 0
-            order = np.argsort(self.rank[keep], kind="stable")
+            order = by_rank(self.rank[keep])
             return self.query[keep][order], self.rank[keep][order], self.grade[keep][order]
 
         def build() -> Floats:
@@ -317,6 +316,26 @@ def prefix(rank: Ints, cutoff: int | None) -> int:
     return len(rank) if cutoff is None else int(rank.searchsorted(cutoff, "right"))
 
 
+def by_rank(rank: Ints) -> Ints:
+    """The order of rows by rank; rows of equal rank stay in theirs."""
+    # numpy sorts 16-bit numbers by radix, several times as fast.
+    small = len(rank) == 0 or int(rank.max()) < 1 << 16
+    return np.argsort(rank.astype(np.uint16) if small else rank, kind="stable")
+
+
+def _descending(query: Ints, grades: Floats) -> tuple[Ints, Floats]:
+    """Queries and grades sorted by query, and within it by grade from high to low; grades above 0."""
+    top = float(grades.max(initial=0.0))
+    if top < 1 << 20 and bool((grades == np.floor(grades)).all()):
+        # Only the values matter, so that whole grades can be sorted as one number with their query.
+        step = int(top) + 1
+        key = np.sort(query * step + (step - 1 - grades.astype(np.int64)))
+        query = key // step
+        return query, (step - 1 - (key - query * step)).astype(np.float64)
+    order = np.lexsort((-grades, query))
+    return query[order], grades[order]
+
+
 def tally(query: Ints, weights: Floats, queries: int) -> Floats:
     """The sum of the weights of each query's rows, added in the order of the rows."""
     sums: Floats = np.bincount(query, weights, queries).astype(np.float64, copy=False)
@@ -337,4 +356,4 @@ def _order(query: Ints, rank: Ints) -> Ints | None:
         return None
     step = int(rank.max()) + 1
     key = query * step + rank
-    return None if bool((key[1:] > key[:-1]).all()) else np.argsort(key, kind="stable")
+    return None if bool((key[1:] > key[:-1]).all()) else np.argsort(key)

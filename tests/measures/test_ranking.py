@@ -22,7 +22,8 @@ from pytest_retrieval_eval.measures.evaluate import Evaluation, evaluate
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.ranks import judged_ranks
 
-Judged = Mapping[str, Mapping[str, float]]
+# Many measures an example: no deadline for one, and fewer of them.
+relaxed = settings(deadline=None, max_examples=50)
 
 CUTOFFS = (1, 2, 3, 5, 10, 100)
 NAMES = [
@@ -101,6 +102,7 @@ def worlds(draw: st.DrawFn, *, max_docs: int = 12) -> tuple[dict[str, dict[str, 
     return qrels, run
 
 
+@relaxed
 @given(worlds())
 def test_every_measure_equals_the_reference(world: tuple[dict, dict]) -> None:
     qrels, run = world
@@ -113,6 +115,7 @@ def test_every_measure_equals_the_reference(world: tuple[dict, dict]) -> None:
             assert evaluation[name].mean == pytest.approx(sum(expected.values()) / len(expected), abs=1e-12)
 
 
+@relaxed
 @given(worlds())
 def test_values_lie_within_their_bounds(world: tuple[dict, dict]) -> None:
     qrels, run = world
@@ -121,6 +124,7 @@ def test_values_lie_within_their_bounds(world: tuple[dict, dict]) -> None:
         assert ((scores.values >= bounds.low) & (scores.values <= bounds.high + 1e-12)).all(), scores.measure
 
 
+@relaxed
 @given(worlds())
 def test_recall_and_its_kin_never_fall_as_k_grows(world: tuple[dict, dict]) -> None:
     qrels, run = world
@@ -133,6 +137,7 @@ def test_recall_and_its_kin_never_fall_as_k_grows(world: tuple[dict, dict]) -> N
             assert (deep >= shallow).all()
 
 
+@relaxed
 @given(worlds())
 def test_the_ideal_order_scores_1(world: tuple[dict, dict]) -> None:
     qrels, _ = world
@@ -142,6 +147,7 @@ def test_the_ideal_order_scores_1(world: tuple[dict, dict]) -> None:
         assert scores.values == pytest.approx(1.0, abs=1e-12), scores.measure
 
 
+@relaxed
 @given(worlds(), st.randoms(use_true_random=False))
 def test_the_order_of_queries_and_judgments_is_of_no_matter(
     world: tuple[dict, dict], rng: random.Random
@@ -165,6 +171,7 @@ def test_the_order_of_queries_and_judgments_is_of_no_matter(
             assert a.mean == b.mean
 
 
+@relaxed
 @given(worlds(), st.sampled_from(CUTOFFS))
 def test_documents_below_the_cutoff_are_of_no_matter(world: tuple[dict, dict], k: int) -> None:
     qrels, run = world
@@ -175,6 +182,7 @@ def test_documents_below_the_cutoff_are_of_no_matter(world: tuple[dict, dict], k
         assert a.to_dict() == b.to_dict()
 
 
+@relaxed
 @given(worlds())
 def test_a_value_does_not_depend_on_what_else_is_asked_for(world: tuple[dict, dict]) -> None:
     qrels, run = Qrels.of(world[0]), Run.of(world[1])
@@ -207,7 +215,7 @@ class TestTies:
         permuted = itertools.product(*(itertools.permutations(group) for group in groups))
         return [list(itertools.chain(*parts)) for parts in permuted]
 
-    @settings(max_examples=60)
+    @relaxed
     @given(
         st.dictionaries(st.sampled_from("abcdefg"), st.integers(-1, 3), min_size=1),
         st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 3).map(float), min_size=1),
@@ -316,6 +324,7 @@ class TestUnitScale:
             expected = [self.integrated(str(scores.measure), ranking, labels) for labels, ranking in world]
             assert scores.values == pytest.approx(expected, abs=1e-9), scores.measure
 
+    @relaxed
     @given(worlds())
     def test_on_labels_0_and_1_nothing_changes(self, world: tuple[dict, dict]) -> None:
         qrels = {query: {d: int(g > 0) for d, g in grades.items()} for query, grades in world[0].items()}
