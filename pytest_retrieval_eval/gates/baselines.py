@@ -11,7 +11,7 @@ import hashlib
 import json
 import platform
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
@@ -34,27 +34,37 @@ class MissingBaselineError(GateError):
 
 
 def read_baseline(path: Path, *, how_to_create: str) -> Run:
-    """The stored run at ``path``; where there is none, the error says ``how_to_create`` it (a command)."""
-    if not path.exists():
+    """The stored run at ``path``; where there is none, the error says ``how_to_create`` it (a command).
+
+    A file that has not changed is read once, however many gates compare with it.
+    """
+    try:
+        stat = path.stat()
+    except FileNotFoundError:
         raise MissingBaselineError(
             f"no baseline yet ({path} does not exist). Create it with: {how_to_create}"
-        )
+        ) from None
+    return _read(path, stat.st_mtime_ns, stat.st_size)
+
+
+@functools.lru_cache(maxsize=8)
+def _read(path: Path, changed: int, size: int) -> Run:
     return Run.read(path)
 
 
 def provenance(run: Run, dataset: Dataset) -> dict[str, object]:
     """The header of a baseline: what made the run, on which data, from which commit, when, and with what.
 
-    Keys: ``retriever``, ``depth``, ``dataset``, ``labels``, ``queries`` and ``corpus`` (digests), ``commit``
-        and ``dirty`` (None outside a git repository), ``time`` (UTC, ISO 8601, seconds), ``versions``.
+    Keys: ``retriever``, ``dataset``, ``labels``, ``query_set`` and ``corpus`` (digests), ``commit`` and
+    ``dirty`` (None outside a git repository), ``time`` (UTC, ISO 8601, seconds), ``versions``. The depth is
+    the run's own.
     """
     commit, dirty = _commit(str(Path.cwd()))
     return {
         "retriever": run.name,
-        "depth": run.depth,
         "dataset": dataset.name,
         "labels": dataset.label_digest,
-        "queries": queries_digest(dataset),
+        "query_set": queries_digest(dataset),
         "corpus": dataset.corpus_digest,
         "commit": commit,
         "dirty": dirty,
@@ -72,7 +82,7 @@ def changes_since(
     """
     header = baseline.header
     changes: list[str] = []
-    if _differs(header.get("labels"), dataset.label_digest):
+    if _differs(header.get("labels"), lambda: dataset.label_digest):
         changes.append(
             "the labels have changed since the baseline was saved; both sides are scored on today's"
         )
@@ -84,9 +94,9 @@ def changes_since(
             f"{counted(len(new), 'query is', 'queries are')} not in the baseline and "
             f"{'counts' if len(new) == 1 else 'count'} 0 there: {listed(new)}"
         )
-    if _differs(header.get("queries"), queries_digest(dataset)):
+    if _differs(header.get("query_set"), lambda: queries_digest(dataset)):
         changes.append("the queries or their texts have changed since the baseline was saved")
-    if _differs(header.get("corpus"), _corpus_digest(dataset, candidate)):
+    if _differs(header.get("corpus"), lambda: _corpus_digest(dataset, candidate)):
         changes.append("the corpus has changed since the baseline was saved")
     if header.get("dataset") and dataset.name and header["dataset"] != dataset.name:
         changes.append(f"the baseline was saved for the dataset {shown(str(header['dataset']))}")
@@ -106,9 +116,9 @@ def queries_digest(dataset: Dataset) -> str:
     return "sha256:" + hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
-def _differs(then: object, now: str | None) -> bool:
-    # What either side does not know is no change.
-    return isinstance(then, str) and now is not None and then != now
+def _differs(then: object, today: Callable[[], str | None]) -> bool:
+    # What either side does not know is no change; and a digest costs a pass over the data.
+    return isinstance(then, str) and today() not in (None, then)
 
 
 def _corpus_digest(dataset: Dataset, candidate: Run) -> str | None:

@@ -330,7 +330,7 @@ def _footing(verdict: Verdict, side: Side) -> Verdict:
     after, before = verdict.judged
     if after is None or before is None or after >= before - TOLERANCE:
         return verdict
-    new, old = means(after, before)
+    new, old = means(after, before, digits=2)
     pairs = pairs_to_judge(side, (query.query_id for query in verdict.queries), side.judged_at.cutoff or 1)
     note = (
         f"unequal footing: {side.judged_at} fell from {old} to {new}, so that the run under test may be "
@@ -349,7 +349,7 @@ def _judged_enough(verdict: Verdict, options: Options, side: Side) -> Verdict:
     pairs = verdict.to_judge or pairs_to_judge(
         side, (query.query_id for query in verdict.queries), side.judged_at.cutoff or 1
     )
-    found = "undefined" if after is None else means(after, options.judged)[0]
+    found = "undefined" if after is None else means(after, options.judged, digits=2)[0]
     reason = (
         f"{side.judged_at} is {found} and should be at least {options.judged:g}; "
         f"{counted(len(pairs), 'pair')} to judge"

@@ -34,6 +34,9 @@ _MOST_MOVES = 20
 # Where a measure reads the whole list, its top is what people look at.
 _TOP = 10
 
+# These look at which documents are in the top k, not at their order in it.
+_SETS = frozenset({"hit", "precision", "recall", "f1", "judged"})
+
 Ranks = NDArray[np.int64]
 
 
@@ -66,14 +69,15 @@ def changed_queries(candidate: Side, reference: Side, sign: int) -> tuple[QueryD
 def missing_queries(candidate: Side, target: float, sign: int) -> tuple[QueryDiff, ...]:
     """The queries that lie on the wrong side of a fixed target, the farthest first.
 
-    Their moves are the relevant documents that are not where they would count most, with the rank they have.
+    Their moves are the relevant documents that are not where they would count most, with the rank they have; a
+    target that is an upper limit has none.
     """
     scores = candidate.scores
     gap = sign * (scores.values - target)
     rows = np.flatnonzero(gap < -TOLERANCE)
     rows = rows[np.argsort(gap[rows], kind="stable")]
     ids = [scores.query_ids[row] for row in rows.tolist()]
-    moves = _moves(candidate, None, ids)
+    moves = _moves(candidate, None, ids) if sign > 0 else [[] for _ in ids]
     return tuple(
         QueryDiff(
             query_id=query_id,
@@ -82,7 +86,7 @@ def missing_queries(candidate: Side, target: float, sign: int) -> tuple[QueryDif
             tags=_tags(candidate.dataset, query_id),
             moves=tuple(found[:_MOST_MOVES]),
             note=_note(candidate, query_id, len(found) - _MOST_MOVES),
-            looked_up=False,
+            looked_up=sign < 0,
         )
         for query_id, row, found in zip(ids, rows.tolist(), moves, strict=True)
     )
@@ -109,7 +113,9 @@ def with_details(
         if reference is None:
             intruders = _instead(new, grades, _level(candidate))
         else:
-            intruders = _intruders(diff.moves, new, _docs(before.get(diff.query_id)), grades)
+            intruders = _intruders(
+                diff.moves, new, _docs(before.get(diff.query_id)), grades, cutoff_of(candidate.measure)
+            )
         detailed[diff.query_id] = replace(diff, intruders=intruders, looked_up=True)
     shown_first = diffs[:LOOKED_UP]
     result = [detailed.get(diff.query_id, diff) for diff in shown_first]
@@ -167,14 +173,16 @@ def _moves(candidate: Side, reference: Side | None, ids: Sequence[str]) -> list[
     if not ids:
         return []
     qrels, cutoff = candidate.dataset.qrels, cutoff_of(candidate.measure)
+    by_set = candidate.measure.name in _SETS
     after = _ranks(candidate)
     mask = qrels.grades >= _level(candidate)
     if reference is None:
         before = np.zeros_like(after)
-        mask &= after != 1
+        mask &= ~_within(after, cutoff) if by_set else after != 1
     else:
         before = _ranks(reference)
-        mask &= (before != after) & (_within(before, cutoff) | _within(after, cutoff))
+        was, is_now = _within(before, cutoff), _within(after, cutoff)
+        mask &= was != is_now if by_set else (before != after) & (was | is_now)
     place = {query_id: place for place, query_id in enumerate(qrels.query_ids)}
     wanted = np.full(len(qrels.query_ids), -1, np.int64)
     wanted[[place[query_id] for query_id in ids]] = np.arange(len(ids))
@@ -208,27 +216,35 @@ def _weight(move: Move, cutoff: int | None) -> tuple[bool, bool, float, float]:
 
 
 def _intruders(
-    moves: Sequence[Move], new: Sequence[str], old: Sequence[str], grades: Mapping[str, float]
+    moves: Sequence[Move],
+    new: Sequence[str],
+    old: Sequence[str],
+    grades: Mapping[str, float],
+    cutoff: int | None,
 ) -> tuple[Move, ...]:
-    """The documents that now stand above a fallen one and did not before, and that did not simply rise as
-    relevant ones (those are moves of their own).
+    """What took the place of fallen documents: the documents that are new in the top k, or, where only the
+    order changed, those that overtook a fallen one. Relevant ones that rose are told as moves already.
     """
     fallen = [move for move in moves if _fell(move)]
     told = {move.doc_id for move in moves}
     was: dict[str, int] = {}
     for rank, doc in enumerate(old, 1):
         was.setdefault(doc, rank)
-    found: dict[str, Move] = {}
+    now: dict[str, Move] = {}
     for rank, doc in enumerate(new, 1):
-        before = was.get(doc)
-        if doc in told or doc in found:
-            continue
-        if any(
-            (move.after is None or rank < move.after) and (before is None or before > (move.before or 0))
-            for move in fallen
-        ):
-            found[doc] = Move(doc, grades.get(doc), before, rank)
-    return tuple(found.values())
+        if doc not in now and doc not in told:
+            now[doc] = Move(doc, grades.get(doc), was.get(doc), rank)
+    if not fallen:
+        return ()
+    entered = [move for move in now.values() if move.before is None or move.before > (cutoff or np.inf)]
+    if entered:
+        return tuple(entered)
+    return tuple(move for move in now.values() if any(_overtook(move, other) for other in fallen))
+
+
+def _overtook(move: Move, other: Move) -> bool:
+    behind = (move.before or np.inf) > (other.before or 0)
+    return behind and (move.after or np.inf) < (other.after or np.inf)
 
 
 def _instead(new: Sequence[str], grades: Mapping[str, float], level: float) -> tuple[Move, ...]:

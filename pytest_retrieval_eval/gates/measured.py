@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn
 
 from pytest_retrieval_eval.errors import GateError
-from pytest_retrieval_eval.gates.decide import Candidate, check, measure_candidate, record_error
+from pytest_retrieval_eval.gates.decide import check, record_error
 from pytest_retrieval_eval.gates.gate import Gate, Operator
 from pytest_retrieval_eval.gates.options import Options
+from pytest_retrieval_eval.gates.side import Side, measure_candidate
 from pytest_retrieval_eval.gates.target import OperandError, Target
 from pytest_retrieval_eval.gates.wording import shown
 from pytest_retrieval_eval.measures.names import Measure
@@ -42,7 +43,7 @@ class Measured:
         self._measure = Measure.parse(measure) if isinstance(measure, str) else measure
         self._bench = bench
         self._options = options or Options()
-        self._candidate: Candidate | None = None
+        self._candidate: Side | None = None
         self._decided = False
 
     @property
@@ -64,7 +65,7 @@ class Measured:
         # Nothing is measured for a repr: pytest and debuggers ask for it at any time.
         return f"<Measured {self._measure}>"
 
-    def _measured(self) -> Candidate:
+    def _measured(self) -> Side:
         __tracebackhide__ = True
         if self._candidate is None:
             self._candidate = measure_candidate(self._measure, self._bench, self._options)

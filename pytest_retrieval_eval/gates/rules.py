@@ -210,16 +210,18 @@ def _each(comparison: Comparison) -> Ruling:
 
 
 def n_that_would_do(comparison: Comparison) -> int | None:
-    """Under ``noninferior``, the number of queries from which a pass means what alpha says, where n falls
-    short.
+    """Under ``noninferior``, the n from which a pass means what alpha says, where there are fewer queries.
 
     With at least 10 losing queries the bound holds its level; with fewer, a loss of ``margin`` that no query
-    showed is ruled out by n >= ln(1/alpha) ÷ margin queries only.
+    showed is ruled out by about ln(1/alpha) ÷ margin queries only (299 at .01).
     """
+    if comparison.gate.options.rule != "noninferior":
+        return None
     losers = int((comparison.differences < -TOLERANCE).sum())
-    needed = math.ceil(math.log(1 / comparison.gate.options.alpha) / comparison.margin)
-    too_few = comparison.gate.options.rule == "noninferior" and losers < _FEW_LOSERS
-    return needed if too_few and len(comparison.after) < needed else None
+    # From (1 − margin)^n <= alpha: a loss in that share of the queries is then seen in at least one of them.
+    share = min(comparison.margin, 0.5)
+    needed = math.ceil(math.log(comparison.gate.options.alpha) / math.log1p(-share))
+    return needed if losers < _FEW_LOSERS and len(comparison.after) < needed else None
 
 
 def p_text(p: float) -> str:

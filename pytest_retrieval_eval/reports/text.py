@@ -182,15 +182,14 @@ def _move(verdict: Verdict, query: QueryDiff, move: Move) -> str:
 
 def _intruders(moves: Sequence[Move]) -> str:
     line = "    now    "
-    told = 0
-    for move in moves[:_INTRUDERS]:
-        piece = ("" if not told else ", ") + f"{_document(move, 24)} rank {move.after}"
-        if told and len(line) + len(piece) > WIDTH - 12:
-            break
+    for told, move in enumerate(moves):
+        piece = (", " if told else "") + f"{_document(move, 24)} rank {move.after}"
+        left = len(moves) - told
+        rest = f" and {left - 1} more" if left > 1 else ""
+        if told and (told == _INTRUDERS or len(line + piece + rest) > WIDTH):
+            return f"{line} and {left} more"
         line += piece
-        told += 1
-    rest = len(moves) - told
-    return line + (f" and {rest} more" if rest else "")
+    return line
 
 
 def _document(move: Move, width: int = 50) -> str:
