@@ -110,7 +110,8 @@ def _hit(item: Any, rank: int, where: str) -> Hit:
             raise DataError(f"{place}: {excerpt(item)} has {len(item)} parts; expected (id, score)")
         first, second = item
         # similarity_search_with_score and its kin return (document, score).
-        hit = Hit(_id(first, place)) if _is_id(first) else _hit(first, rank, where)
+        plain = _is_id(first) or isinstance(first, (tuple, list))
+        hit = Hit(_id(first, place)) if plain else _hit(first, rank, where)
         return Hit(hit.id, _score(second, hit.id, where), hit.doc_id, hit.start, hit.end)
     if isinstance(item, Mapping):
         return _from_fields(item.get, item, place, where)

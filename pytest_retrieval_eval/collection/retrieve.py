@@ -14,12 +14,12 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pytest_retrieval_eval.collection.files import excerpt
-from pytest_retrieval_eval.collection.hits import Hit, read_hits
+from pytest_retrieval_eval.collection.hits import Hit, is_scores, read_hits
 from pytest_retrieval_eval.collection.queries import Queries
 from pytest_retrieval_eval.errors import DataError, SettingsError
 
@@ -54,7 +54,9 @@ def from_retriever(
     shared out evenly.
 
     An exception of the retriever is kept in ``Run.errors`` and is never a score. An answer that cannot be
-    read (a set, a hit without id, a NaN score, a batch of the wrong length) raises DataError at once.
+    read (a set, a hit without id, a NaN score, a batch of the wrong length) raises DataError at once. The run
+    is ordered by score where every answer is a mapping from document to score, else by list; the scores of
+    lists are kept where every hit has one.
 
     >>> run = from_retriever(lambda text: [text[0], "z"], {"q1": "apple", "q2": "pear"}, depth=1)
     >>> run.ranking("q2").docs
@@ -78,8 +80,15 @@ def from_retriever(
 def _make_run(session: _Session, ids: Sequence[str], depth: int, name: str) -> Run:
     from pytest_retrieval_eval.collection.run import Run
 
+    found = {query_id: session.hits.get(query_id, []) for query_id in ids}
+    lists: Mapping[str, Any] = found
+    if session.by_score:
+        lists = {query_id: {hit.id: hit.score for hit in hits} for query_id, hits in found.items()}
+    elif any(hit.score is None for hits in found.values() for hit in hits):
+        # The order of the lists counts; scores that some hits lack would compare with nothing.
+        lists = {query_id: [replace(hit, score=None) for hit in hits] for query_id, hits in found.items()}
     return Run.of(
-        {query_id: session.hits.get(query_id, []) for query_id in ids},
+        lists,
         name=name,
         depth=depth,
         errors={query_id: session.errors[query_id] for query_id in ids if query_id in session.errors},
@@ -106,6 +115,11 @@ class _Session:
         self.hits: dict[str, list[Hit]] = {}
         self.seconds: dict[str, float] = {}
         self.errors: dict[str, str] = {}
+        self._forms: set[bool] = set()  # of the answers that have hits: mappings to scores, or not
+
+    @property
+    def by_score(self) -> bool:
+        return self._forms == {True}
 
     def ask_all(self, units: list[Unit], concurrency: int, advance: Callable[[int], object]) -> None:
         for index, unit in enumerate(units):
@@ -191,7 +205,9 @@ class _Session:
             return
         answers = _of_batch(answer.value, unit) if self._batched else [answer.value]
         for (query_id, _), value in zip(unit, answers, strict=True):
-            self.hits[query_id] = read_hits(value, f"query {query_id!r}", depth=self._depth)
+            hits = self.hits[query_id] = read_hits(value, f"query {query_id!r}", depth=self._depth)
+            if hits:
+                self._forms.add(is_scores(value))
 
 
 def _of_batch(value: Any, unit: Unit) -> Sequence[Any]:

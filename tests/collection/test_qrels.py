@@ -270,8 +270,12 @@ class TestOf:
             {"1": None},
             {"1": {"a": None}},
             {"1": {"a": math.nan}},
-        ]
-        + [{"1": [None]}, {"1": [("a", 1)]}, {1: ["a"], "1": ["b"]}, {"1": {"\ud800": 1}}, {"1": {"a": 1j}}],
+            {"1": [None]},
+            {"1": [("a", 1)]},
+            {1: ["a"], "1": ["b"]},
+            {"1": {"\ud800": 1}},
+            {"1": {"a": 1j}},
+        ],
     )
     def test_refused(self, value):
         with pytest.raises(DataError):
