@@ -27,7 +27,7 @@ def test_bca_agrees_with_scipy(n: int) -> None:
     values = skewed(n)
     ours = bootstrap_mean(values, resamples=40_000)
     theirs = scipy.stats.bootstrap(
-        (values,), np.mean, n_resamples=40_000, method="BCa", rng=np.random.default_rng(0)
+        (values,), np.mean, n_resamples=40_000, method="BCa", random_state=np.random.default_rng(0)
     ).confidence_interval
     width = theirs.high - theirs.low
     assert ours.method == "BCa"
@@ -48,7 +48,7 @@ def test_one_sided_bounds_agree_with_scipy(side: str, theirs: str, level: float)
         method="BCa",
         alternative=theirs,
         confidence_level=level,
-        rng=np.random.default_rng(0),
+        random_state=np.random.default_rng(0),
     ).confidence_interval
     tolerance = 0.1 * values.std() / math.sqrt(values.size)
     if side == "lower":
