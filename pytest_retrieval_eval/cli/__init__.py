@@ -1,0 +1,61 @@
+"""``pytest-retrieval-eval run | evaluate | compare``: the same engine outside a test run.
+
+pytest is never imported here, and nothing heavy before a command line has been understood.
+
+Exit status: 0 where all is well; 1 where a gate failed or was inconclusive, or a retriever failed on more
+queries than allowed; 2 where nothing could be measured: wrong use, files that cannot be read, gates that
+cannot be decided.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+
+from pytest_retrieval_eval.cli.console import PROGRAM, Console
+from pytest_retrieval_eval.cli.parser import parse
+from pytest_retrieval_eval.errors import GateError
+
+__all__ = ["main"]
+
+GOOD, FAILED, UNUSABLE, INTERRUPTED = 0, 1, 2, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Do what a command line says (``sys.argv`` without one) and return its exit status.
+
+    Results go to stdout, everything else to stderr. What cannot be used is one sentence, without a traceback.
+    """
+    console = Console()
+    try:
+        status = _main(sys.argv[1:] if argv is None else list(argv), console)
+        return status if console.close() else UNUSABLE
+    finally:
+        console.restore()
+
+
+def _main(argv: list[str], console: Console) -> int:
+    try:
+        arguments = parse(argv, console)
+        console.program = f"{PROGRAM} {arguments.command}"
+        status: int = arguments.execute(arguments, console)
+        return status
+    except SystemExit as leaving:  # argparse has said what was to be said
+        return leaving.code if isinstance(leaving.code, int) else GOOD
+    except GateError as error:
+        console.error(str(error))
+    except OSError as error:
+        # Permissions, full disks, files that go away: not a fault of this program.
+        place = f"{error.filename}: " if error.filename is not None else ""
+        console.error(f"{place}{error.strerror or error}")
+    except KeyboardInterrupt:
+        console.error("interrupted; nothing was written")
+        return INTERRUPTED
+    except Exception:
+        # A traceback's usual status is 1, which here would say that a gate failed.
+        traceback.print_exc()
+        console.error(
+            "this is a fault of the program, not of its input; please report it with the traceback above"
+        )
+    return UNUSABLE

@@ -1,0 +1,211 @@
+"""``compare``: two runs on the same judgments, as a report and through gates."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pytest_retrieval_eval.cli.console import PROGRAM, Console, json_text
+from pytest_retrieval_eval.cli.inputs import (
+    default_measures,
+    named_measures,
+    parse_where,
+    read_collection,
+    select_queries,
+)
+from pytest_retrieval_eval.collection.dataset import Dataset
+from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.errors import DataError, GateError, GateFailure, SettingsError
+from pytest_retrieval_eval.gates.baselines import read_baseline
+from pytest_retrieval_eval.gates.bench import Baseline
+from pytest_retrieval_eval.gates.decide import check, decide
+from pytest_retrieval_eval.gates.gate import Gate
+from pytest_retrieval_eval.gates.options import Options
+from pytest_retrieval_eval.gates.target import BASELINE
+from pytest_retrieval_eval.gates.verdict import Verdict
+from pytest_retrieval_eval.gates.wording import counted
+from pytest_retrieval_eval.reports.text import evidence, explain, headline
+
+DEFAULT = ("ndcg@10", "recall@10", "mrr@10")
+_RUN_ENDINGS = (".gz", ".zst", ".bz2", ".xz", ".jsonl", ".json", ".trec", ".txt", ".run")
+# How many queries are shown without -v and with it; with -vv all of them, as in pytest.
+_LIMITS = {0: 15, 1: 60}
+# Of a verdict, what says how it was decided; a report has decided nothing.
+_DECISION = (
+    "gate",
+    "status",
+    "reason",
+    "operator",
+    "rule",
+    "target",
+    "margin",
+    "bound",
+    "allow",
+    "resolvable",
+)
+
+
+def compare_runs(arguments: argparse.Namespace, console: Console) -> int:
+    """The command. Everything is computed before anything is printed."""
+    where = parse_where(arguments.where)
+    gates = [Gate.parse(text, **_options(arguments, where, gate=True)) for text in arguments.gate]
+    report_options = Options.of(**_options(arguments, where, gate=False))
+    measures = named_measures(arguments.measure)
+    if not gates:
+        for name in ("rule", "allow", "judged"):
+            if getattr(arguments, name) is not None:
+                raise SettingsError(f"--{name} says how a gate decides, and there is none; add --gate")
+    dataset = read_collection(arguments.qrels, queries=arguments.queries, split=arguments.split)
+    select_queries(dataset, where)
+    bench = FileBench(dataset, read_side(arguments.baseline, dataset), Run.read(arguments.candidate))
+    if not measures and not gates:
+        measures = default_measures(DEFAULT, dataset.qrels, bench.old, bench.new)
+    reports = [decide(Gate(measure, ">=", BASELINE, report_options), bench) for _, measure in measures]
+    errors = _check(gates, bench)
+    if arguments.json:
+        console.write(json_text(_document(bench, where, reports)) + "\n")
+    else:
+        _print(bench, reports, _LIMITS.get(arguments.verbose), arguments.verbose > 0, console)
+    for sentence in errors:
+        console.error(sentence)
+    if errors:
+        return 2
+    return 0 if all(bench.verdicts) else 1
+
+
+class FileBench:
+    """Where the gates of a command line find their data: a dataset and two runs, from files."""
+
+    def __init__(self, dataset: Dataset, old: Run, new: Run) -> None:
+        self.data, self.old, self.new = dataset, old, new
+        self.verdicts: list[Verdict] = []
+        self._runs: dict[str, Run] = {}
+
+    def dataset(self, name: str | None) -> Dataset:
+        """The one dataset."""
+        if name not in (None, self.data.name):
+            raise GateError(
+                f"there is no dataset {name!r} here; the command line compares on {self.data.name}"
+            )
+        return self.data
+
+    def run(self, dataset: Dataset, ref: str | Path | Run | None) -> Run:
+        """The candidate, or the run in a file that ``against(FILE)`` names."""
+        if ref is None:
+            return self.new
+        if isinstance(ref, Run):
+            return ref
+        if str(ref) not in self._runs:
+            self._runs[str(ref)] = Run.read(ref)
+        return self._runs[str(ref)]
+
+    def baseline(self, dataset: Dataset, name: str | None, candidate: Run) -> Baseline:
+        """The run that the command line names, or ``baseline[NAME]`` from the dataset's folder."""
+        if name is None:
+            return Baseline(self.old, self.old.name)
+        return Baseline(_stored(name, dataset), name)
+
+    def record(self, verdict: Verdict) -> None:
+        """Keep it, to be printed."""
+        self.verdicts.append(verdict)
+
+    def explain(self, verdict: Verdict) -> str:
+        """The headline is enough here: the whole text is printed with the other verdicts'."""
+        return headline(verdict)
+
+
+def read_side(text: str, dataset: Dataset) -> Run:
+    """The run that BASELINE means: a file, or a name in the ``baselines/`` of the dataset."""
+    if Path(text).is_file() or dataset.path is None or text.lower().endswith(_RUN_ENDINGS) or "/" in text:
+        return Run.read(text)
+    return _stored(text, dataset)
+
+
+def _stored(name: str, dataset: Dataset) -> Run:
+    path = dataset.baseline_path(name)
+    create = f"{PROGRAM} run --dataset {dataset.path} --retriever MODULE:NAME -o {path}"
+    return read_baseline(path, how_to_create=create)
+
+
+def _options(
+    arguments: argparse.Namespace, where: Mapping[str, object] | None, *, gate: bool
+) -> dict[str, Any]:
+    names = ["alpha", "sided", "allow_failures", *(("rule", "allow", "judged") if gate else ())]
+    return {"where": where, **{name: getattr(arguments, name) for name in names}}
+
+
+def _check(gates: list[Gate], bench: FileBench) -> list[str]:
+    """Decide every gate, each for itself; the sentences of those that could not be decided."""
+    errors: list[str] = []
+    for gate in gates:
+        try:
+            check(gate, bench)
+        except GateFailure:
+            continue
+        except DataError:  # a file is not what it claims to be: no gate can be decided
+            raise
+        except GateError as error:
+            said = str(error)
+            errors.append(said if said.startswith(str(gate)) else f"{gate}: {said}")
+    return errors
+
+
+def _print(
+    bench: FileBench, reports: list[Verdict], limit: int | None, verbose: bool, console: Console
+) -> None:
+    told: set[str] = set()
+    where = next((each.where for each in (*reports, *bench.verdicts) if each.where), "")
+    about = f"{bench.data.name}, where {where}" if where else bench.data.name
+    blocks = [f"{about}: {bench.old.name} → {bench.new.name}"]
+    for report in reports:
+        # The first line would name a gate that nobody asked for, and "weak" is what a gate can be.
+        notes = tuple(note for note in report.notes if not note.startswith("weak: "))
+        report = replace(report, notes=notes)
+        blocks.append(_explained(_news(report, told), limit).partition("\n")[2])
+    for verdict in bench.verdicts:
+        if verdict.status == "error":
+            blocks.append(headline(verdict))
+        elif verdict.ok and not verbose:
+            new = _news(verdict, told)
+            notes = [f"note: {note}" for note in new.notes]
+            blocks.append("\n".join([headline(verdict), *evidence(verdict), *notes]))
+        else:
+            blocks.append(_explained(_news(verdict, told), limit))
+    if len(bench.verdicts) > 1:
+        kinds = [verdict.status for verdict in bench.verdicts]
+        counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+        blocks.append(f"{counted(len(kinds), 'gate')}: {counts}")
+    console.write("\n\n".join(blocks) + "\n")
+
+
+def _news(verdict: Verdict, told: set[str]) -> Verdict:
+    """The verdict without the notes that stand above already, for another measure of the same two runs."""
+    notes = tuple(note for note in verdict.notes if note not in told)
+    changes = tuple(change for change in verdict.baseline_changes if change not in told)
+    told.update(notes, changes)
+    return replace(verdict, notes=notes, baseline_changes=changes)
+
+
+def _explained(verdict: Verdict, limit: int | None) -> str:
+    # What follows is advice on how to write comparisons in Python.
+    return explain(verdict, limit).partition("\n(a comparison raises")[0]
+
+
+def _document(
+    bench: FileBench, where: Mapping[str, object] | None, reports: list[Verdict]
+) -> dict[str, object]:
+    def undecided(verdict: Verdict) -> dict[str, Any]:
+        return {key: value for key, value in verdict.to_dict().items() if key not in _DECISION}
+
+    return {
+        "dataset": bench.data.name,
+        "qrels": bench.data.qrels.source,
+        "baseline": bench.old.source,
+        "candidate": bench.new.source,
+        "where": dict(where or {}),
+        "measures": [undecided(report) for report in reports],
+        "gates": [verdict.to_dict() for verdict in bench.verdicts],
+    }

@@ -1,0 +1,149 @@
+"""``evaluate``: one run, any measures, a line for each value."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+
+from pytest_retrieval_eval.cli.console import Console, json_text
+from pytest_retrieval_eval.cli.inputs import (
+    asked_queries,
+    check_depth,
+    check_failures,
+    default_measures,
+    judged_queries,
+    named_measures,
+    parse_where,
+    read_collection,
+    select_queries,
+)
+from pytest_retrieval_eval.collection.dataset import Dataset
+from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.errors import GateError
+from pytest_retrieval_eval.gates.hints import id_hint
+from pytest_retrieval_eval.gates.wording import counted, listed
+from pytest_retrieval_eval.measures.evaluate import Evaluation, Scores, evaluate
+
+DEFAULT = ("ndcg@10", "mrr@10", "map", "precision@10", "recall@10", "recall@100", "judged@10")
+#: the name of the row of means, as trec_eval has it
+ALL = "all"
+
+
+def evaluate_run(arguments: argparse.Namespace, console: Console) -> int:
+    """The command. Prints nothing before every value is known."""
+    measures = named_measures(arguments.measure)
+    where = parse_where(arguments.where)
+    dataset = read_collection(arguments.qrels, queries=arguments.queries, split=arguments.split)
+    select = select_queries(dataset, where)
+    run = Run.read(arguments.run)
+    check_failures(run, asked_queries(dataset, select), arguments.allow_failures)
+    chosen = measures or default_measures(DEFAULT, dataset.qrels, run)
+    check_depth(run, chosen)
+    trec = arguments.trec or arguments.trec_complete
+    evaluation = evaluate(
+        dataset.qrels,
+        run,
+        [measure for _, measure in chosen],
+        queries=dataset.queries,
+        select=select,
+        trec=trec,
+        complete=arguments.trec_complete,
+    )
+    _refuse_strangers(evaluation, arguments.qrels)
+    if not measures:
+        # judged@10 is undefined where the run returned nothing, and nobody asked for it.
+        chosen = [named for named in chosen if evaluation.scores(named[1]).n] or chosen
+    found = [(name, evaluation.scores(measure)) for name, measure in chosen]
+    means = [scores.mean for _, scores in found]
+    notes = _notes(evaluation, dataset, found)
+    for note in notes:
+        console.note(note)
+    if arguments.json:
+        console.write(_document(arguments, dataset, run, found, notes) + "\n")
+        return 0
+    if arguments.per_query:
+        if ALL in dataset.qrels.query_ids:
+            console.note(f"a query has the id {ALL}; the means are the last lines")
+        _write_queries(evaluation, found, console)
+    for (name, _), mean in zip(found, means, strict=True):
+        console.write(f"{ALL}\t{name}\t{mean!r}\n")
+    return 0
+
+
+def _write_queries(evaluation: Evaluation, found: list[tuple[str, Scores]], console: Console) -> None:
+    values = [(name, scores.to_dict()) for name, scores in found]
+    for query_id in evaluation.qrels.query_ids:
+        label = _cell(query_id)
+        for name, of_query in values:
+            if query_id in of_query:
+                console.write(f"{label}\t{name}\t{of_query[query_id]!r}\n")
+
+
+def _cell(text: str) -> str:
+    """An id that cannot break the table: JSON allows tabs and line ends in ids."""
+    return text.replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
+
+
+def _refuse_strangers(evaluation: Evaluation, qrels: str) -> None:
+    """A run about other queries would measure 0 for each of these."""
+    if evaluation.ranks.in_run.any():
+        return
+    judged = judged_queries(evaluation.qrels)
+    raise GateError(
+        f"{evaluation.run.source} has none of the {counted(len(judged), 'judged query', 'judged queries')} "
+        f"of {qrels}: nothing can be measured. {id_hint(judged, evaluation.ranks.unknown)}"
+    )
+
+
+def _notes(evaluation: Evaluation, dataset: Dataset, found: list[tuple[str, Scores]]) -> list[str]:
+    """What was odd in the files, and what was not counted, a sentence each."""
+    counts = evaluation.counts
+    notes = [*dataset.warnings, *evaluation.warnings]
+    if evaluation.trec:
+        # trec_eval counts topics without a relevant document, and leaves out those that the run lacks.
+        in_run = dict(zip(evaluation.qrels.query_ids, evaluation.ranks.in_run.tolist(), strict=True))
+        absent = [query_id for query_id in counts.returned_nothing if not in_run[query_id]]
+        if absent:
+            count = "counted 0" if evaluation.complete else "not counted (--trec-complete counts them 0)"
+            topics = counted(len(absent), "topic of the qrels is", "topics of the qrels are")
+            notes.append(f"{topics} not in the run and {count}: {listed(absent)}")
+        barren = [query_id for query_id in counts.without_relevant if in_run[query_id] or evaluation.complete]
+        if barren:
+            topics = counted(len(barren), "topic has", "topics have")
+            notes.append(f"{topics} nothing relevant and counted 0, as in trec_eval: {listed(barren)}")
+        counts = replace(counts, returned_nothing=(), without_relevant=())
+    notes += counts.notes()
+    sizes = {scores.n for _, scores in found}
+    if len(sizes) > 1:
+        told = ", ".join(f"{name} {scores.n}" for name, scores in found)
+        notes.append(f"the measures count different numbers of queries: {told}")
+    return list(dict.fromkeys(notes))
+
+
+def _document(
+    arguments: argparse.Namespace,
+    dataset: Dataset,
+    run: Run,
+    found: list[tuple[str, Scores]],
+    notes: list[str],
+) -> str:
+    measures = []
+    for name, scores in found:
+        entry: dict[str, object] = {
+            "name": name,
+            "measure": str(scores.measure),
+            "mean": scores.mean,
+            "n": scores.n,
+        }
+        if arguments.per_query:
+            entry["queries"] = scores.to_dict()
+        measures.append(entry)
+    document = {
+        "qrels": dataset.qrels.source,
+        "run": run.source,
+        "mode": "trec-complete" if arguments.trec_complete else "trec" if arguments.trec else "default",
+        "where": parse_where(arguments.where) or {},
+        "measures": measures,
+        "notes": notes,
+    }
+    return json_text(document)

@@ -1,0 +1,303 @@
+"""What a command line may say. Each command imports what it needs once it is asked for."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from pytest_retrieval_eval.cli.console import PROGRAM, Console
+from pytest_retrieval_eval.errors import did_you_mean
+
+_RULES = ("mean", "noninferior", "significant", "each")
+
+
+def parse(argv: Sequence[str], console: Console) -> argparse.Namespace:
+    """The parsed arguments; ``execute(arguments, console)`` of them does the command.
+
+    Raises SystemExit with status 2 after one sentence on stderr where they cannot be understood, and with 0
+    after ``--help`` and ``--version``.
+    """
+    parser, commands = _program()
+    for each in (parser, *commands.values()):
+        each.console = console
+    first = next((word for word in argv if not word.startswith("-")), None)
+    if first is None and not any(word in ("-h", "--help", "--version") for word in argv):
+        parser.error(f"a command is missing: {', '.join(commands)}")
+    if first is not None and first not in commands:
+        parser.error(f"there is no command {first!r}; {did_you_mean(first, commands)}")
+    return parser.parse_args(argv)
+
+
+class _Parser(argparse.ArgumentParser):
+    console: Console
+
+    def __init__(self, **keywords: Any) -> None:
+        # An abbreviation that works today is another option's tomorrow.
+        super().__init__(allow_abbrev=False, **keywords)
+
+    def error(self, message: str) -> NoReturn:
+        self.console.program = self.prog
+        self.console.error(f"{message}; see {self.prog} --help")
+        raise SystemExit(2)
+
+
+class _Version(argparse.Action):
+    """Prints the version when asked, and looks it up only then."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, help="Print the version and leave.")
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from importlib import metadata
+
+        try:
+            version = metadata.version(PROGRAM)
+        except metadata.PackageNotFoundError:
+            version = "(not installed)"
+        print(f"{PROGRAM} {version}", file=sys.stdout)
+        raise SystemExit(0)
+
+
+def _program() -> tuple[_Parser, dict[str, _Parser]]:
+    parser = _Parser(
+        prog=PROGRAM,
+        description="Runs, measures and compares retrieval outside a test run.",
+        epilog=(
+            "Exit status: 0 all is well; 1 a gate failed or was inconclusive, or the retriever failed on "
+            "more queries than allowed; 2 nothing could be measured. Results go to stdout, notes and errors "
+            "to stderr."
+        ),
+    )
+    parser.add_argument("--version", action=_Version)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+    made = {
+        "run": commands.add_parser(
+            "run",
+            help="Ask a retriever every query of a dataset and store what it returns.",
+            description="Asks a retriever every query of a dataset and stores what it returns as a run.",
+            epilog=(
+                "Example: pytest-retrieval-eval run --dataset eval/handbook --retriever myapp.search:search "
+                "-o cand.run.jsonl.gz"
+            ),
+        ),
+        "evaluate": commands.add_parser(
+            "evaluate",
+            help="Measure a run on relevance judgments.",
+            description=(
+                "Measures a run on relevance judgments and prints, tab-separated, the query (all for the "
+                "mean), the measure and the value. What is not counted is said on stderr."
+            ),
+            epilog="Example: pytest-retrieval-eval evaluate qrels.txt bm25.trec -m ndcg@10 -m recall@100",
+        ),
+        "compare": commands.add_parser(
+            "compare",
+            help="Compare a run with a baseline, and decide gates.",
+            description=(
+                "Compares a run with a baseline on the same judgments: means, evidence, and the queries that "
+                "got worse with the documents that moved. Without --gate it only reports, and the exit "
+                "status is 0 whatever the difference."
+            ),
+            epilog=(
+                "Example: pytest-retrieval-eval compare eval/handbook main cand.run.jsonl.gz "
+                '--gate "recall@5 >= baseline - 0.01"'
+            ),
+        ),
+    }
+    _add_run(made["run"])
+    _add_evaluate(made["evaluate"])
+    _add_compare(made["compare"])
+    return parser, made
+
+
+def _add_run(parser: _Parser) -> None:
+    add = parser.add_argument
+    add("--dataset", required=True, metavar="PATH", help="The dataset: a folder, or one file of JSON lines.")
+    add(
+        "--retriever",
+        required=True,
+        metavar="MODULE:NAME",
+        help="What to ask, as an import string such as myapp.search:search: a callable from query text to "
+        "hits, or an object of a known framework. The current folder is searched first.",
+    )
+    add(
+        "--factory",
+        action="store_true",
+        help="Call MODULE:NAME without arguments first; what it returns is the retriever.",
+    )
+    add("--depth", type=_positive, default=100, metavar="N", help="Keep N hits of each query (default: 100).")
+    add(
+        "--batch-size",
+        type=_positive,
+        metavar="N",
+        help="Give the retriever lists of N texts; it returns a list of hits for each.",
+    )
+    add(
+        "--concurrency",
+        type=_positive,
+        default=8,
+        metavar="N",
+        help="Ask an asynchronous retriever N queries at a time (default: 8).",
+    )
+    add(
+        "--split",
+        metavar="NAME",
+        help="Ask only the queries that qrels/NAME.tsv judges, and those marked unanswerable (default: every "
+        "query).",
+    )
+    add(
+        "-o",
+        "--output",
+        required=True,
+        metavar="FILE",
+        help="Where to write the run: *.run.jsonl or *.run.jsonl.gz with scores, times, errors and "
+        "provenance, or *.trec.",
+    )
+    add(
+        "--allow-failures",
+        type=_count,
+        default=0,
+        metavar="N",
+        help="Exit with 0 although the retriever failed on up to N queries (default: 0).",
+    )
+    parser.set_defaults(execute=_run)
+
+
+def _add_evaluate(parser: _Parser) -> None:
+    add = parser.add_argument
+    _add_collection(parser)
+    add("run", metavar="RUN", help="The run: a TREC file, *.run.jsonl[.gz], JSON or JSON lines.")
+    _add_measures(parser)
+    _add_where(parser)
+    add("--per-query", action="store_true", help="Print each query that counts, before the means.")
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument(
+        "--trec",
+        action="store_true",
+        help="Count and rank as trec_eval 9.0.8 does: topics in both files, scores as 32-bit floats.",
+    )
+    mode.add_argument(
+        "--trec-complete",
+        action="store_true",
+        help="The same over all topics of the qrels, as trec_eval -c does.",
+    )
+    _add_failures(parser)
+    _add_json(parser)
+    parser.set_defaults(execute=_evaluate)
+
+
+def _add_compare(parser: _Parser) -> None:
+    add = parser.add_argument
+    _add_collection(parser)
+    add(
+        "baseline",
+        metavar="BASELINE",
+        help="The run to compare with: a file, or the name of the dataset's baseline.",
+    )
+    add("candidate", metavar="CANDIDATE", help="The run under test.")
+    _add_measures(parser)
+    add(
+        "--gate",
+        action="append",
+        default=[],
+        metavar="GATE",
+        help='Decide a gate, such as "recall@5 >= baseline - 0.01" or "ndcg@10 >= 0.8". May be repeated.',
+    )
+    _add_where(parser)
+    add("--rule", choices=_RULES, help="How gates against a run decide (default: mean).")
+    add("--alpha", type=float, metavar="X", help="The chance of a false alarm (default: 0.05).")
+    add("--sided", choices=("one", "two"), help="Which p is printed and decides (default: as the rule asks).")
+    add("--allow", type=_count, metavar="N", help="With --rule each, how many queries may lose (default: 0).")
+    add(
+        "--judged",
+        type=float,
+        metavar="X",
+        help="Call a gate inconclusive where less than this share of the candidate's top documents is "
+        "judged.",
+    )
+    _add_failures(parser)
+    add("-v", "--verbose", action="count", default=0, help="Show more queries; -vv shows all of them.")
+    _add_json(parser)
+    parser.set_defaults(execute=_compare)
+
+
+def _add_collection(parser: _Parser) -> None:
+    parser.add_argument("qrels", metavar="QRELS", help="Relevance judgments: a file of them, or a dataset.")
+    parser.add_argument(
+        "--split", metavar="NAME", help="Which qrels/NAME.tsv of a dataset folder (default: test)."
+    )
+    parser.add_argument(
+        "--queries",
+        metavar="FILE",
+        help="Texts and tags of the queries, where QRELS is a file of judgments alone.",
+    )
+
+
+def _add_measures(parser: _Parser) -> None:
+    parser.add_argument(
+        "-m",
+        "--measure",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="A measure, such as ndcg@10 or recall(rel=2)@100; trec_eval's names are read too. Repeat it, or "
+        "separate several with blanks or commas.",
+    )
+
+
+def _add_where(parser: _Parser) -> None:
+    parser.add_argument(
+        "--where",
+        action="append",
+        default=[],
+        metavar="TAG=VALUE",
+        help="Count only queries with this tag value, read as JSON where it is JSON. Different tags must all "
+        "hold, of one tag's values any.",
+    )
+
+
+def _add_failures(parser: _Parser) -> None:
+    parser.add_argument(
+        "--allow-failures",
+        type=_count,
+        default=0,
+        metavar="N",
+        help="Count a query 0 where the retriever failed, for up to N queries of a run (default: 0, an "
+        "error).",
+    )
+
+
+def _add_json(parser: _Parser) -> None:
+    parser.add_argument("--json", action="store_true", help="Print one JSON document instead of text.")
+
+
+def _positive(text: str) -> int:
+    number = _count(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number of at least 1")
+    return number
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number such as 10")
+    return int(text)
+
+
+def _run(arguments: argparse.Namespace, console: Console) -> int:
+    from pytest_retrieval_eval.cli.retrieving import run_retriever
+
+    return run_retriever(arguments, console)
+
+
+def _evaluate(arguments: argparse.Namespace, console: Console) -> int:
+    from pytest_retrieval_eval.cli.evaluating import evaluate_run
+
+    return evaluate_run(arguments, console)
+
+
+def _compare(arguments: argparse.Namespace, console: Console) -> int:
+    from pytest_retrieval_eval.cli.comparing import compare_runs
+
+    return compare_runs(arguments, console)
