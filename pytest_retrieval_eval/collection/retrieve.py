@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import functools
 import inspect
 import sys
 import time
@@ -122,8 +123,9 @@ class _Session:
         return self._forms == {True}
 
     def ask_all(self, units: list[Unit], concurrency: int, advance: Callable[[int], object]) -> None:
+        waits = _is_async(self._call)
         for index, unit in enumerate(units):
-            if not _is_async(self._call):
+            if not waits:
                 begin = self._clock()
                 answer, waits = self._ask(unit)
                 if not waits:
@@ -325,7 +327,7 @@ def _is_async(call: Any) -> bool:
     return any(
         check(target)
         for check in (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
-        for target in (call, getattr(call, "__call__", None), getattr(call, "func", None))  # noqa: B004
+        for target in (call, getattr(call, "__call__", None))  # noqa: B004
     )
 
 
@@ -340,7 +342,7 @@ def _described(error: BaseException) -> str:
 
 
 def _name(search: Any) -> str:
-    owner = getattr(search, "func", search)
+    owner = search.func if isinstance(search, functools.partial) else search
     name = getattr(owner, "__name__", None) or type(search).__name__
     return "retriever" if name == "<lambda>" else str(name)
 

@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import testdata
 
@@ -342,10 +342,12 @@ def read_or_refused(path):
 
 
 class TestLaws:
+    @settings(deadline=None)  # a busy machine is no failure
     @given(JUDGMENTS)
     def test_of_and_to_dict(self, judged):
         assert Qrels.of(judged).to_dict() == judged
 
+    @settings(deadline=None)  # a busy machine is no failure
     @given(JUDGMENTS, st.sampled_from(["trec", "beir", "json", "rows"]), st.randoms())
     def test_files_and_their_order_change_nothing(self, tmp_path_factory, judged, form, random):
         triples = [(q, d, g) for q, docs in judged.items() for d, g in docs.items()]
@@ -366,6 +368,7 @@ class TestLaws:
         assert {q: d for q, d in qrels.to_dict().items() if d} == {q: d for q, d in judged.items() if d}
         assert qrels.digest == Qrels.of(judged).digest
 
+    @settings(deadline=None)  # a busy machine is no failure
     @given(JUDGMENTS)
     def test_the_digest_sees_every_grade(self, judged):
         qrels = Qrels.of(judged)
@@ -374,12 +377,14 @@ class TestLaws:
         changed = {**judged, query_id: {**judged[query_id], doc: judged[query_id][doc] + 1}}
         assert Qrels.of(changed).digest != qrels.digest
 
+    @settings(deadline=None)  # a busy machine is no failure
     @given(st.binary(max_size=200))
     def test_any_bytes_are_read_or_refused(self, tmp_path_factory, data):
         path = tmp_path_factory.mktemp("any") / "qrels"
         path.write_bytes(data)
         assert read_or_refused(path)
 
+    @settings(deadline=None)  # a busy machine is no failure
     @given(st.text(st.sampled_from('1 0a\t\n\r#{}"[]:,.'), max_size=60))
     def test_any_text_is_read_or_refused(self, tmp_path_factory, text):
         path = tmp_path_factory.mktemp("any") / "qrels"

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_retrieval_eval.collection.hits import Hit, read_hits
@@ -92,6 +92,7 @@ class TestForms:
         pair = namedtuple("pair", "document value")
         assert hits([named("a", 0.5, "x"), pair("b", 0.4)]) == [Hit("a", 0.5), Hit("b", 0.4)]
 
+    @settings(deadline=None)  # a busy machine is no failure
     @given(
         st.dictionaries(
             st.text(st.characters(exclude_categories=["Cs"]), min_size=1), st.floats(allow_nan=False)
