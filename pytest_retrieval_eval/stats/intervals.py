@@ -82,12 +82,12 @@ def bootstrap_mean(
             "percentile",
         )
 
-    units, bits = fixed_point(array)
+    units, bits = fixed_point(np.sort(array))  # the same values in another order give the same interval
     sums = np.sort(_resampled_sums(units, resamples, seed))
     shares = {"two": (outside / 2.0, 1.0 - outside / 2.0), "lower": (outside, 1.0), "upper": (0.0, level)}[
         side
     ]
-    corrected = _corrected_shares(array, units, sums, slack(n, bits), shares)
+    corrected = _corrected_shares(units, sums, slack(n, bits), shares)
     method = "percentile" if corrected is None else "BCa"
     low_share, high_share = corrected or shares
 
@@ -108,7 +108,6 @@ def _mean(total: int, n: int, bits: int) -> float:
 
 
 def _corrected_shares(
-    array: NDArray[np.float64],
     units: NDArray[np.int64],
     sums: NDArray[np.int64],
     tie: int,
@@ -122,7 +121,7 @@ def _corrected_shares(
     if twice in (0, 2 * sums.size):
         return None
     bias = normal_quantile(twice / (2 * sums.size))
-    deviations = array - math.fsum(array) / array.size
+    deviations = units - observed / units.size
     squares = deviations * deviations
     acceleration = ordered_sum(squares * deviations) / (6.0 * ordered_sum(squares) ** 1.5)
 
@@ -150,7 +149,6 @@ def _resampled_sums(units: NDArray[np.int64], resamples: int, seed: int) -> NDAr
     """
     n = int(units.size)
     bits = RawBits(seed)
-    units = np.sort(units)  # the same values in another order give the same interval
     shifts = _SHIFTS if n >= _SHIFTED_FROM else 1
     if shifts > 1:
         units = units[bits.permutation(n)]

@@ -92,6 +92,9 @@ def test_large_units() -> None:
     small, large = bootstrap_mean(skewed(50)), bootstrap_mean(skewed(50) * 2.0**60)
     assert large.low == pytest.approx(small.low * 2.0**60, rel=1e-6)
     assert large.high == pytest.approx(small.high * 2.0**60, rel=1e-6)
+    huge = bootstrap_mean(skewed(50) * 2.0**1000)
+    assert huge.low == pytest.approx(small.low * 2.0**1000, rel=1e-6)
+    assert huge.method == "BCa"
 
 
 def test_coverage() -> None:

@@ -104,6 +104,9 @@ def test_huge_differences_keep_their_sums_within_64_bits() -> None:
     test = randomization_test(differences)
     assert test.method == "monte carlo"
     assert test.p_better < 0.001
+    whole = randomization_test(np.resize([2e9, 3e9, 5e9], 3000))
+    assert whole.method == "monte carlo"
+    assert whole.p_better < 0.001
 
 
 def test_four_queries_that_lose_everything_cannot_reach_five_percent() -> None:
