@@ -521,11 +521,8 @@ class Evaluation:
         others = [query_id for query_id in outside if query_id not in unanswerable]
         collection = frozenset(queries or ())
         failed = [query_id for query_id in self.run.errors if chosen is None or query_id in chosen]
-        duplicates = {
-            query_id: count
-            for query_id, count in self.run.duplicates.items()
-            if count and query_id not in ranks.unknown
-        }
+        # Sorted runs repeat nothing (their files are refused), and to ask a streamed one would load it.
+        repeats = self.run.duplicates if self.run.ordered_by == "list" else {}
         lengths = ranks.returned[judged]
         short = []
         for cutoff in sorted({measure.cutoff for measure in self.measures if measure.cutoff is not None}):
@@ -547,7 +544,9 @@ class Evaluation:
             not_in_collection=tuple([query_id for query_id in ranks.unknown if query_id not in collection]),
             failed=tuple(failed),
             duplicates=sum(
-                count for query_id, count in duplicates.items() if chosen is None or query_id in chosen
+                count
+                for query_id, count in repeats.items()
+                if query_id not in ranks.unknown and (chosen is None or query_id in chosen)
             ),
             short=tuple(short),
         )
