@@ -21,7 +21,10 @@ class MemoryBench:
 
     def __init__(self, dataset, candidate, baseline=None, *, update=False, **runs):
         self.data = dataset if isinstance(dataset, Dataset) else Dataset.of(qrels=dataset, name="handbook")
-        self.runs = {None: _run(candidate, "candidate"), **{name: _run(run, name) for name, run in runs.items()}}
+        self.runs = {
+            None: _run(candidate, "candidate"),
+            **{name: _run(run, name) for name, run in runs.items()},
+        }
         self.baselines = {} if baseline is None else {None: _run(baseline, "main")}
         self.update = update
         self.recorded: list[Verdict] = []

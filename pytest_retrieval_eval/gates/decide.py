@@ -61,7 +61,8 @@ def check(gate: Gate, bench: Bench, candidate: Callable[[], Side] | None = None)
         verdict = decide(gate, bench, candidate)
     except GateError as error:
         record_error(str(gate), gate.measure, gate.operator, gate.options, bench, error)
-        raise
+        # Without the frames in between: the error is a sentence, and its place is the user's comparison.
+        raise error.with_traceback(None)  # noqa: B904
     bench.record(verdict)
     if not verdict.ok:
         raise GateFailure(bench.explain(verdict), verdict)

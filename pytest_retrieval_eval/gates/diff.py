@@ -69,8 +69,8 @@ def changed_queries(candidate: Side, reference: Side, sign: int) -> tuple[QueryD
 def missing_queries(candidate: Side, target: float, sign: int) -> tuple[QueryDiff, ...]:
     """The queries that lie on the wrong side of a fixed target, the farthest first.
 
-    Their moves are the relevant documents that are not where they would count most, with the rank they have; a
-    target that is an upper limit has none.
+    Their moves are the relevant documents that are not where they would count most, with the rank they have;
+    a target that is an upper limit has none.
     """
     scores = candidate.scores
     gap = sign * (scores.values - target)

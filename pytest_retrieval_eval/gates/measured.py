@@ -89,7 +89,7 @@ class Measured:
             gate = Gate(self._measure, operator, other, self._options)  # type: ignore[arg-type]
         except GateError as error:
             record_error(text, self._measure, operator, self._options, self._bench, error)
-            raise
+            raise error.with_traceback(None)  # noqa: B904  (it is the same error, without our frames)
         return check(gate, self._bench, self._measured)
 
     def __ge__(self, other: object) -> Verdict:

@@ -103,7 +103,11 @@ def test_58_a_comparison_is_over_the_gold_never_over_the_intersection():
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("recal@5 >= 0.8", "did you mean recall@5?"), ("", "empty gate"), ("recall@5 >= basline", "did you mean")],
+    [
+        ("recal@5 >= 0.8", "did you mean recall@5?"),
+        ("", "empty gate"),
+        ("recall@5 >= basline", "did you mean"),
+    ],
 )
 def test_59_what_does_not_exist_never_passes(text, said):
     with pytest.raises(GateError) as caught:
@@ -144,7 +148,7 @@ def test_62_a_baseline_is_scored_on_todays_labels_and_what_changed_is_named():
 
 def test_63_no_baseline_yet_is_an_error_with_the_command():
     bench = MemoryBench(one_each(5), hits([True] * 5))
-    with pytest.raises(GateError, match="pytest --retrieval-update=new tests/test_x.py::test_recall"):
+    with pytest.raises(GateError, match=r"pytest --retrieval-update=new tests/test_x\.py::test_recall"):
         bench.measured("recall@5") >= BASELINE
     (verdict,) = bench.recorded
     assert (verdict.status, verdict.missing_baseline, verdict.ok) == ("error", True, False)

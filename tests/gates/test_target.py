@@ -44,12 +44,18 @@ def test_a_gate_reads_back_what_it_prints(measure, sign, target):
         ("P_5 < 0.9 * baseline", "precision@5 < 0.9 * baseline"),
         ("P_5 < baseline*.9", "precision@5 < 0.9 * baseline"),
         ("mrr >= 0.5 * baseline[release-4] * 2 + .02", "mrr >= baseline[release-4] + 0.02"),
-        ("ndcg@10 >= against( runs/bm25.run.jsonl.gz ) + 0.02", "ndcg@10 >= against(runs/bm25.run.jsonl.gz) + 0.02"),
+        (
+            "ndcg@10 >= against( runs/bm25.run.jsonl.gz ) + 0.02",
+            "ndcg@10 >= against(runs/bm25.run.jsonl.gz) + 0.02",
+        ),
         ("ndcg@10 ≥ against('bm25')", "ndcg@10 >= against(bm25)"),
         ('ndcg@10 >= against("a > b (c)")', 'ndcg@10 >= against("a > b (c)")'),
         ("recall(rel=2)@10 >= 8e-1", "recall(rel=2)@10 >= 0.8"),
         ("recall@5 >= 0.5 + 0.25", "recall@5 >= 0.75"),
-        ("mrr >= baseline[git:origin/main:eval/x.run.jsonl.gz]", "mrr >= baseline[git:origin/main:eval/x.run.jsonl.gz]"),
+        (
+            "mrr >= baseline[git:origin/main:eval/x.run.jsonl.gz]",
+            "mrr >= baseline[git:origin/main:eval/x.run.jsonl.gz]",
+        ),
     ],
 )
 def test_what_a_gate_may_say(text, printed):
