@@ -170,8 +170,8 @@ def _print(
             blocks.append(headline(verdict))
         elif verdict.ok and not verbose:
             new = _news(verdict, told)
-            notes = [f"note: {note}" for note in new.notes]
-            blocks.append("\n".join([headline(verdict), *evidence(verdict), *notes]))
+            lines = [headline(verdict), *evidence(verdict), *(f"note: {note}" for note in new.notes)]
+            blocks.append("\n".join(lines))
         else:
             blocks.append(_explained(_news(verdict, told), limit))
     if len(bench.verdicts) > 1:

@@ -113,10 +113,12 @@ def _notes(evaluation: Evaluation, dataset: Dataset, found: list[tuple[str, Scor
             notes.append(f"{topics} nothing relevant and counted 0, as in trec_eval: {listed(barren)}")
         counts = replace(counts, returned_nothing=(), without_relevant=())
     notes += counts.notes()
-    sizes = {scores.n for _, scores in found}
-    if len(sizes) > 1:
+    # A mean without its n is half a number, and the table has no column for it.
+    if len({scores.n for _, scores in found}) == 1:
+        notes.append(f"mean over {counted(found[0][1].n, 'query', 'queries')}")
+    else:
         told = ", ".join(f"{name} {scores.n}" for name, scores in found)
-        notes.append(f"the measures count different numbers of queries: {told}")
+        notes.append(f"means over different numbers of queries: {told}")
     return list(dict.fromkeys(notes))
 
 
