@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pytest_retrieval_eval.errors import DataError, GateError, MeasureError, did_you_mean
 from pytest_retrieval_eval.measures import registry
+from pytest_retrieval_eval.measures.counts import QueryCounts, Short
 from pytest_retrieval_eval.measures.names import Measure
-from pytest_retrieval_eval.measures.ranks import Bools, Floats, Ints, JudgedRanks, judged_ranks, read_only
-from pytest_retrieval_eval.stats.means import Distribution, distribution, mean
+from pytest_retrieval_eval.measures.ranks import Bools, Floats, JudgedRanks, judged_ranks, read_only
+from pytest_retrieval_eval.measures.scores import Counted, Scores, TieInterval
+
+__all__ = ["Evaluation", "QueryCounts", "Scores", "Short", "TieInterval", "evaluate"]
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.qrels import Qrels
@@ -83,188 +85,6 @@ def evaluate(
     for name in names:
         evaluation.scores(name)
     return evaluation
-
-
-class Counted:
-    """The queries that count for a measure, shared by all measures for which the same ones do."""
-
-    __slots__ = ("_all", "_ids", "_places", "rows")
-
-    def __init__(self, rows: Ints, all_ids: tuple[str, ...]) -> None:
-        self.rows = rows
-        self._all = all_ids
-        self._ids: tuple[str, ...] | None = all_ids if len(rows) == len(all_ids) else None
-        self._places: dict[str, int] | None = None
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """Their ids, in the order of the qrels."""
-        if self._ids is None:
-            self._ids = tuple([self._all[row] for row in self.rows.tolist()])
-        return self._ids
-
-    def place(self, query_id: str) -> int | None:
-        """Where a query stands among them, or None."""
-        if self._places is None:
-            self._places = {query_id: place for place, query_id in enumerate(self.ids)}
-        return self._places.get(query_id)
-
-
-class Scores:
-    """One measure's values for the queries that count for it.
-
-    ``values`` is float64, one for each of ``query_ids``, in the order of the qrels, read-only.
-    """
-
-    __slots__ = ("_counted", "_mean", "_why_none", "measure", "values")
-
-    def __init__(
-        self, measure: Measure, counted: Counted, values: Floats, why_none: Callable[[], str]
-    ) -> None:
-        self.measure = measure
-        self.values = values
-        self._counted = counted
-        self._why_none = why_none
-        self._mean: float | None = None
-
-    @property
-    def query_ids(self) -> tuple[str, ...]:
-        """The queries that count."""
-        return self._counted.ids
-
-    @property
-    def n(self) -> int:
-        """How many queries count."""
-        return len(self.values)
-
-    @property
-    def mean(self) -> float:
-        """The mean over the queries that count: the exactly rounded sum ÷ n. GateError where none does."""
-        if self._mean is None:
-            if not self.n:
-                raise GateError(self._why_none())
-            self._mean = mean(self.values)
-        return self._mean
-
-    @property
-    def distribution(self) -> Distribution:
-        """How the values are spread. GateError where no query counts."""
-        if not self.n:
-            raise GateError(self._why_none())
-        return distribution(self.values)
-
-    def get(self, query_id: str, default: float | None = None) -> float | None:
-        """The value of one query, or ``default`` where it does not count."""
-        place = self._counted.place(query_id)
-        return default if place is None else float(self.values[place])
-
-    def to_dict(self) -> dict[str, float]:
-        """Query id → value, in the order of the qrels."""
-        return dict(zip(self.query_ids, self.values.tolist(), strict=True))
-
-    def __len__(self) -> int:
-        return self.n
-
-    def __repr__(self) -> str:
-        return f"Scores({self.measure}, n={self.n}" + (f", mean={self.mean:.4f})" if self.n else ")")
-
-
-@dataclass(frozen=True, slots=True)
-class Short:
-    """Lists that end above a cut-off: ``filled`` of their ``lists`` × ``cutoff`` slots hold a document."""
-
-    cutoff: int
-    lists: int
-    filled: int
-
-    @property
-    def slots(self) -> int:
-        """The ranks that these lists could fill."""
-        return self.lists * self.cutoff
-
-    def __str__(self) -> str:
-        filled = f"{self.filled} of {self.slots} slots filled"
-        return filled if self.lists == 1 else f"{self.lists} lists end above rank {self.cutoff}: {filled}"
-
-
-@dataclass(frozen=True, slots=True)
-class QueryCounts:
-    """What became of each query: how many are judged, and which were left out, or counted 0, and why.
-
-    Tuples of query ids. ``judged`` counts the queries with at least one judgment; ``unjudged`` have none,
-    or an empty entry; ``without_relevant`` are judged, and nothing reaches grade 1 (grade 0 is passed,
-    where grades are no whole numbers); ``unanswerable`` are marked so; ``returned_nothing`` are judged, and
-    the run has no document for them; ``not_in_collection`` are in the run alone; ``failed`` are those for
-    which the retriever raised. ``duplicates`` counts the documents that a list repeats, ``short`` the lists
-    that end above a cut-off that was asked for.
-    """
-
-    judged: int = 0
-    unjudged: tuple[str, ...] = ()
-    without_relevant: tuple[str, ...] = ()
-    unanswerable: tuple[str, ...] = ()
-    returned_nothing: tuple[str, ...] = ()
-    not_in_collection: tuple[str, ...] = ()
-    failed: tuple[str, ...] = ()
-    duplicates: int = 0
-    short: tuple[Short, ...] = ()
-
-    def notes(self) -> tuple[str, ...]:
-        """What is worth saying, a sentence each; empty where every query counted and every list was full.
-
-        >>> QueryCounts(returned_nothing=("2",), not_in_collection=("9",)).notes()
-        ('1 query returned nothing: 2', '1 run query has no judgments: 9')
-        """
-        lines = [
-            _note(self.returned_nothing, "query returned nothing", "queries returned nothing"),
-            _note(self.unjudged, "query is unjudged and not counted", "queries are unjudged and not counted"),
-            _note(
-                self.without_relevant,
-                "query has judgments and nothing relevant, and is not counted",
-                "queries have judgments and nothing relevant, and are not counted",
-            ),
-            _note(
-                self.unanswerable,
-                "query is unanswerable and not counted",
-                "queries are unanswerable and not counted",
-            ),
-            _note(self.not_in_collection, "run query has no judgments", "run queries have no judgments"),
-            _note(self.failed, "query made the retriever fail", "queries made the retriever fail"),
-        ]
-        if self.duplicates:
-            repeated = "1 document is" if self.duplicates == 1 else f"{self.duplicates} documents are"
-            lines.append(f"{repeated} repeated in a list: only the first counts, the others fill a slot")
-        return tuple([line for line in lines if line] + [str(short) for short in self.short])
-
-
-def _note(ids: tuple[str, ...], one: str, many: str, most: int = 5) -> str:
-    if not ids:
-        return ""
-    more = f" and {len(ids) - most} more" if len(ids) > most else ""
-    return f"{len(ids)} {one if len(ids) == 1 else many}: {', '.join(ids[:most])}{more}"
-
-
-@dataclass(frozen=True, slots=True)
-class TieInterval:
-    """How much of a mean hangs on the order of documents with equal scores.
-
-    ``minimum`` and ``maximum`` are the smallest and largest mean over all orders, ``expected`` the mean
-    over all orders, each equally likely (None where no closed form is known). ``low``, ``high`` are per
-    query, for ``query_ids``.
-    """
-
-    measure: Measure
-    minimum: float
-    expected: float | None
-    maximum: float
-    query_ids: tuple[str, ...] = field(repr=False)
-    low: Floats = field(repr=False)
-    high: Floats = field(repr=False)
-
-    @property
-    def matters(self) -> bool:
-        """Whether the order of ties can move the mean by more than 1e-9."""
-        return self.maximum - self.minimum > 1e-9
 
 
 class Evaluation:
@@ -549,6 +369,8 @@ class Evaluation:
                 if query_id not in ranks.unknown and (chosen is None or query_id in chosen)
             ),
             short=tuple(short),
+            trec=self.trec,
+            complete=self.complete,
         )
 
     def _beyond_qrels(self, queries: Queries) -> list[str]:

@@ -110,7 +110,7 @@ class Facts:
         def build() -> tuple[Ints, Ints, Floats]:
             keep = self.grades > 0
             query, grades = self.query[keep], self.grades[keep]
-            query, grades = _descending(query, grades)
+            query, grades = _descending(query, grades, self.queries)
             rank = places(query, self.queries) + 1
             order = by_rank(rank)
             return query[order], rank[order], grades[order]
@@ -323,14 +323,14 @@ def by_rank(rank: Ints) -> Ints:
     return np.argsort(rank.astype(np.uint16) if small else rank, kind="stable")
 
 
-def _descending(query: Ints, grades: Floats) -> tuple[Ints, Floats]:
+def _descending(query: Ints, grades: Floats, queries: int) -> tuple[Ints, Floats]:
     """Queries and grades sorted by query, and within it by grade from high to low; grades above 0."""
     top = float(grades.max(initial=0.0))
     if top < 1 << 20 and bool((grades == np.floor(grades)).all()):
         # Only the values matter, so that whole grades can be sorted as one number with their query.
         step = int(top) + 1
         key = np.sort(query * step + (step - 1 - grades.astype(np.int64)))
-        query = key // step
+        query = np.repeat(np.arange(queries), np.bincount(query, minlength=queries))
         return query, (step - 1 - (key - query * step)).astype(np.float64)
     order = np.lexsort((-grades, query))
     return query[order], grades[order]

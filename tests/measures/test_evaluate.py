@@ -138,7 +138,7 @@ class TestSelect:
 
 
 class TestTrecMode:
-    RUN = {
+    RUN: ClassVar = {
         query: {doc: 1.0 / rank for rank, doc in enumerate(docs, 1)} for query, docs in RUN.items() if docs
     }
 
@@ -146,6 +146,14 @@ class TestTrecMode:
         evaluation = evaluate(Qrels.of(QRELS), Run.of(self.RUN), "recall@2", queries=QUERIES, trec=True)
         assert evaluation["recall@2"].to_dict() == {"hit": 1.0, "miss": 0.0, "nothing": 0.0, "refused": 1.0}
         assert evaluation.counts.unanswerable == ()
+
+    def test_the_notes_say_so(self) -> None:
+        qrels, run = Qrels.of(QRELS), Run.of(self.RUN)
+        notes = evaluate(qrels, run, "map", trec=True).counts.notes()
+        assert notes[0] == "2 queries returned nothing and are left out: absent, empty"
+        assert "1 query has judgments and nothing relevant, and counts 0: nothing" in notes
+        notes = evaluate(qrels, run, "map", trec=True, complete=True).counts.notes()
+        assert notes[0] == "2 queries returned nothing: absent, empty"
 
     def test_complete_counts_all_topics_of_the_qrels(self) -> None:
         evaluation = evaluate(Qrels.of(QRELS), Run.of(self.RUN), "recall@2", trec=True, complete=True)

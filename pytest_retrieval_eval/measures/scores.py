@@ -1,0 +1,118 @@
+"""The values of one measure for the queries that count for it, and how far ties can move their mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pytest_retrieval_eval.errors import GateError
+from pytest_retrieval_eval.measures.names import Measure
+from pytest_retrieval_eval.measures.ranks import Floats, Ints
+from pytest_retrieval_eval.stats.means import Distribution, distribution, mean
+
+
+class Counted:
+    """The queries that count for a measure, shared by all measures for which the same ones do."""
+
+    __slots__ = ("_all", "_ids", "_places", "rows")
+
+    def __init__(self, rows: Ints, all_ids: tuple[str, ...]) -> None:
+        self.rows = rows
+        self._all = all_ids
+        self._ids: tuple[str, ...] | None = all_ids if len(rows) == len(all_ids) else None
+        self._places: dict[str, int] | None = None
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Their ids, in the order of the qrels."""
+        if self._ids is None:
+            self._ids = tuple([self._all[row] for row in self.rows.tolist()])
+        return self._ids
+
+    def place(self, query_id: str) -> int | None:
+        """Where a query stands among them, or None."""
+        if self._places is None:
+            self._places = {query_id: place for place, query_id in enumerate(self.ids)}
+        return self._places.get(query_id)
+
+
+class Scores:
+    """One measure's values for the queries that count for it.
+
+    ``values`` is float64, one for each of ``query_ids``, in the order of the qrels, read-only.
+    """
+
+    __slots__ = ("_counted", "_mean", "_why_none", "measure", "values")
+
+    def __init__(
+        self, measure: Measure, counted: Counted, values: Floats, why_none: Callable[[], str]
+    ) -> None:
+        self.measure = measure
+        self.values = values
+        self._counted = counted
+        self._why_none = why_none
+        self._mean: float | None = None
+
+    @property
+    def query_ids(self) -> tuple[str, ...]:
+        """The queries that count."""
+        return self._counted.ids
+
+    @property
+    def n(self) -> int:
+        """How many queries count."""
+        return len(self.values)
+
+    @property
+    def mean(self) -> float:
+        """The mean over the queries that count: the exactly rounded sum ÷ n. GateError where none does."""
+        if self._mean is None:
+            if not self.n:
+                raise GateError(self._why_none())
+            self._mean = mean(self.values)
+        return self._mean
+
+    @property
+    def distribution(self) -> Distribution:
+        """How the values are spread. GateError where no query counts."""
+        if not self.n:
+            raise GateError(self._why_none())
+        return distribution(self.values)
+
+    def get(self, query_id: str, default: float | None = None) -> float | None:
+        """The value of one query, or ``default`` where it does not count."""
+        place = self._counted.place(query_id)
+        return default if place is None else float(self.values[place])
+
+    def to_dict(self) -> dict[str, float]:
+        """Query id → value, in the order of the qrels."""
+        return dict(zip(self.query_ids, self.values.tolist(), strict=True))
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __repr__(self) -> str:
+        return f"Scores({self.measure}, n={self.n}" + (f", mean={self.mean:.4f})" if self.n else ")")
+
+
+@dataclass(frozen=True, slots=True)
+class TieInterval:
+    """How much of a mean hangs on the order of documents with equal scores.
+
+    ``minimum`` and ``maximum`` are the smallest and largest mean over all orders, ``expected`` the mean
+    over all orders, each equally likely (None where no closed form is known). ``low``, ``high`` are per
+    query, for ``query_ids``.
+    """
+
+    measure: Measure
+    minimum: float
+    expected: float | None
+    maximum: float
+    query_ids: tuple[str, ...] = field(repr=False)
+    low: Floats = field(repr=False)
+    high: Floats = field(repr=False)
+
+    @property
+    def matters(self) -> bool:
+        """Whether the order of ties can move the mean by more than 1e-9."""
+        return self.maximum - self.minimum > 1e-9
