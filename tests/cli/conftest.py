@@ -17,7 +17,12 @@ import pytest
 from pytest_retrieval_eval.cli import main
 
 QRELS = {"q1": {"a": 1, "b": 0}, "q2": {"b": 2}, "q3": {"c": 1, "d": 1}, "q4": {"d": 3}}
-TAGS = {"q1": {"type": "policy"}, "q2": {"type": "faq"}, "q3": {"type": "policy", "year": 2024}, "q4": {"type": "faq"}}
+TAGS = {
+    "q1": {"type": "policy"},
+    "q2": {"type": "faq"},
+    "q3": {"type": "policy", "year": 2024},
+    "q4": {"type": "faq"},
+}
 #: recall@2 is 1, 1, .5 and 0: 0.625 in the mean
 HITS = {"q1": ["a", "b"], "q2": ["c", "b"], "q3": ["c", "a", "d"], "q4": ["a", "b", "c"]}
 #: recall@2 is 1 for every query
@@ -83,6 +88,9 @@ def _process() -> Callable[..., Result]:
 
 class Files:
     """Writes small files into the current folder and returns their paths as text."""
+
+    hits = HITS
+    best = BEST
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -36,8 +36,14 @@ def test_help_of_the_program_says_what_the_exit_status_means(program):
     ("arguments", "said"),
     [
         ((), "pytest-retrieval-eval: a command is missing: run, evaluate, compare; see "),
-        (("evalute", "a", "b"), "pytest-retrieval-eval: there is no command 'evalute'; did you mean evaluate?; see "),
-        (("evaluate",), "pytest-retrieval-eval evaluate: the following arguments are required: QRELS, RUN; see "),
+        (
+            ("evalute", "a", "b"),
+            "pytest-retrieval-eval: there is no command 'evalute'; did you mean evaluate?; see ",
+        ),
+        (
+            ("evaluate",),
+            "pytest-retrieval-eval evaluate: the following arguments are required: QRELS, RUN; see ",
+        ),
         (("evaluate", "a", "b", "--per"), "pytest-retrieval-eval: unrecognized arguments: --per; see "),
         (("evaluate", "a", "b", "--trec", "--trec-complete"), "not allowed with argument --trec; see "),
         (("run", "--dataset", "d", "-o", "x"), "arguments are required: --retriever; see "),
@@ -62,7 +68,9 @@ def test_startup_imports_nothing_heavy():
         "main(['--version'])\n"
         "print(sorted({'numpy', 'scipy', 'yaml', 'pytest', 'pluggy'} & set(sys.modules)))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
     assert done.stdout.splitlines()[-1] == "[]"
 
 
@@ -75,7 +83,9 @@ def test_pytest_is_never_imported(files):
         f"main(['compare', {qrels!r}, {run!r}, {run!r}, '--gate', 'hit@1 >= baseline'])\n"
         "print('pytest' in sys.modules)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
     assert done.stdout.splitlines()[-1] == "False"
 
 
@@ -110,7 +120,7 @@ def test_the_streams_are_given_back_as_they_were(program, files):
 
 def test_a_reader_that_leaves_early_is_no_error(files):
     many = {f"q{i}": {"a": 1} for i in range(20_000)}
-    qrels, run = files.qrels(qrels=many), files.run("run.trec", dict.fromkeys(many, ["a"]))
+    qrels, run = files.qrels(qrels=many), files.run("run.trec", {query: ["a"] for query in many})
     command = [sys.executable, "-m", "pytest_retrieval_eval.cli", "evaluate", qrels, run, "--per-query"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert running.stdout is not None
@@ -127,7 +137,9 @@ def test_a_full_disk_is_one_sentence(files):
     qrels, run = files.qrels(), files.run("run.trec", {"q1": ["a"]})
     command = [sys.executable, "-m", "pytest_retrieval_eval.cli", "evaluate", qrels, run]
     with open("/dev/full", "wb") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60
+        )
     assert done.returncode == 2
     errors = [line for line in done.stderr.splitlines() if not line.startswith("note: ")]
     assert errors == ["pytest-retrieval-eval evaluate: the result cannot be written: No space left on device"]
