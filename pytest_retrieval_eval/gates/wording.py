@@ -80,18 +80,24 @@ def means(*values: float, digits: int = 3) -> list[str]:
 
     >>> means(0.5, 0.25)
     ['0.500', '0.250']
-    >>> means(0.5, 0.5001)
-    ['0.5000', '0.5001']
+    >>> means(0.5, 0.5001), means(-0.00004, 0.0)
+    (['0.5000', '0.5001'], ['-0.00004', '0.00000'])
     """
     for decimals in range(digits, 12):
-        texts = [f"{value:.{decimals}f}" for value in values]
+        texts = [_fixed(value, decimals) for value in values]
         if all(
             abs(a - b) <= 1e-9 or texts[i] != texts[j]
             for i, a in enumerate(values)
             for j, b in enumerate(values[:i])
         ):
             return texts
-    return [f"{value:.12f}" for value in values]
+    return [_fixed(value, 12) for value in values]
+
+
+def _fixed(value: float, decimals: int) -> str:
+    text = f"{value:.{decimals}f}"
+    # "-0.000" is 0.000 to a reader, and must not count as another number.
+    return text if text.strip("-0.") else text.lstrip("-")
 
 
 def joined(parts: Iterable[str]) -> str:

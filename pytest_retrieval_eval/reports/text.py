@@ -233,7 +233,7 @@ def _wrapped(label: str, text: str, indent: int = 2) -> list[str]:
         label + text,
         WIDTH,
         subsequent_indent=" " * indent,
-        break_long_words=False,
+        break_long_words=True,
         break_on_hyphens=False,
         drop_whitespace=True,
     )
