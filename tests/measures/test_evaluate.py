@@ -7,14 +7,16 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.collection.queries import Queries
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import DataError, GateError, MeasureError
 from pytest_retrieval_eval.measures import registry
-from pytest_retrieval_eval.measures.evaluate import QueryCounts, Short, evaluate
+from pytest_retrieval_eval.measures.evaluate import Evaluation, QueryCounts, Short, evaluate
 from pytest_retrieval_eval.measures.names import Measure
+from pytest_retrieval_eval.measures.ranks import JudgedRanks
 from pytest_retrieval_eval.measures.registry import Definition
 
 QRELS = {
@@ -46,29 +48,29 @@ QUERIES = Queries.of(
 
 
 @pytest.fixture
-def evaluation():
+def evaluation() -> Evaluation:
     return evaluate(Qrels.of(QRELS), Run.of(RUN), ["recall@2", "judged@2", "ndcg@5"], queries=QUERIES)
 
 
 class TestWhichQueriesCount:
-    def test_ranking_measures(self, evaluation) -> None:
+    def test_ranking_measures(self, evaluation: Evaluation) -> None:
         scores = evaluation["recall@2"]
         assert scores.to_dict() == {"hit": 1.0, "miss": 0.0, "absent": 0.0, "empty": 0.0}
         assert scores.query_ids == ("hit", "miss", "absent", "empty")
         assert (scores.n, len(scores), scores.mean) == (4, 4, 0.25)
 
-    def test_n_can_differ_with_the_level(self, evaluation) -> None:
+    def test_n_can_differ_with_the_level(self, evaluation: Evaluation) -> None:
         assert evaluation["recall(rel=2)@2"].query_ids == ("hit", "absent")
         assert evaluation["recall(rel=3)@2"].query_ids == ("absent",)
 
-    def test_judged_counts_what_has_judgments_and_a_list(self, evaluation) -> None:
+    def test_judged_counts_what_has_judgments_and_a_list(self, evaluation: Evaluation) -> None:
         assert evaluation["judged@2"].to_dict() == {"hit": 1.0, "miss": 0.0, "nothing": 0.5}
 
     def test_ndcg_counts_any_grade_above_zero(self) -> None:
         evaluation = evaluate(Qrels.of({"1": {"a": 0.25}, "2": {"a": 0.0}}), Run.of({"1": ["a"]}), "ndcg")
         assert evaluation["ndcg"].to_dict() == {"1": 1.0}
 
-    def test_the_account(self, evaluation) -> None:
+    def test_the_account(self, evaluation: Evaluation) -> None:
         counts = evaluation.counts
         assert counts.judged == 5
         assert counts.unjudged == ("unjudged", "later")
@@ -234,7 +236,7 @@ class TestMeasures:
             with pytest.raises(MeasureError, match=r"did you mean recall@5\?"):
                 evaluate(Qrels.of(QRELS), Run.of(RUN), asked)
 
-    def test_a_measure_that_was_not_asked_for_is_computed_later(self, evaluation) -> None:
+    def test_a_measure_that_was_not_asked_for_is_computed_later(self, evaluation: Evaluation) -> None:
         assert evaluation["hit@1"].mean == 0.25
         assert evaluation.scores(Measure.parse("hit@1")) is evaluation["hit@1"]
         assert [str(scores.measure) for scores in evaluation] == ["recall@2", "judged@2", "ndcg@5"]
@@ -242,7 +244,7 @@ class TestMeasures:
     def test_a_measure_from_outside(self) -> None:
         kept = np.zeros(0)
 
-        def first_grade(ranks, measure):
+        def first_grade(ranks: JudgedRanks, measure: Measure) -> NDArray[np.float64]:
             kept.resize(ranks.queries, refcheck=False)
             kept[:] = 0.0
             top = ranks.rank == 1
@@ -271,7 +273,7 @@ class TestMeasures:
             (np.full(7, np.inf), "gave inf for query hit"),
         ],
     )
-    def test_a_measure_from_outside_that_is_wrong(self, values, sentence: str) -> None:
+    def test_a_measure_from_outside_that_is_wrong(self, values: NDArray[np.float64], sentence: str) -> None:
         registry.register(Definition("wrong", "wrong", "here", lambda ranks, measure: values))
         try:
             with pytest.raises(MeasureError, match=sentence):
@@ -281,7 +283,7 @@ class TestMeasures:
 
 
 class TestScores:
-    def test_one_query(self, evaluation) -> None:
+    def test_one_query(self, evaluation: Evaluation) -> None:
         scores = evaluation["recall@2"]
         assert scores.get("hit") == 1.0
         assert scores.get("nothing") is None
@@ -293,7 +295,7 @@ class TestScores:
         run = Run.of({str(i): ["0"] for i in range(10)})
         assert evaluate(qrels, run, "recall@1")["recall@1"].mean == 0.1
 
-    def test_distribution(self, evaluation) -> None:
+    def test_distribution(self, evaluation: Evaluation) -> None:
         spread = evaluation["recall@2"].distribution
         assert (spread.n, spread.minimum, spread.maximum, spread.zeros) == (4, 0.0, 1.0, 0.75)
 
@@ -305,12 +307,12 @@ class TestScores:
         qrels = Qrels.of({"1": ["a"], "2": ["b"]})
         assert evaluate(qrels, Run.of({"1": ["a"]}), "map")["map"].query_ids is qrels.query_ids
 
-    def test_how_it_prints(self, evaluation) -> None:
+    def test_how_it_prints(self, evaluation: Evaluation) -> None:
         assert repr(evaluation["recall@2"]) == "Scores(recall@2, n=4, mean=0.2500)"
         assert repr(evaluation["recall(rel=4)@2"]) == "Scores(recall(rel=4)@2, n=0)"
         assert "Scores(judged@2, n=3" in repr(evaluation)
 
-    def test_data_frame(self, evaluation) -> None:
+    def test_data_frame(self, evaluation: Evaluation) -> None:
         pytest.importorskip("pandas")
         frame = evaluation.to_frame()
         assert list(frame.columns) == ["query_id", "measure", "value"]
@@ -319,7 +321,7 @@ class TestScores:
             "hit": 1.0, "miss": 0.0, "absent": 0.0, "empty": 0.0
         }  # fmt: skip
 
-    def test_data_frame_without_pandas(self, evaluation, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_data_frame_without_pandas(self, evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(__import__("sys").modules, "pandas", None)
         with pytest.raises(GateError, match="pip install pandas"):
             evaluation.to_frame()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from pytest_retrieval_eval.errors import GateError, MeasureError
 from pytest_retrieval_eval.measures import registry
-from pytest_retrieval_eval.measures.names import Measure
+from pytest_retrieval_eval.measures.names import Measure, ParameterValue
 from pytest_retrieval_eval.measures.registry import Definition, Parameter
 
 
@@ -140,7 +141,7 @@ def test_parts() -> None:
     assert Measure.parse("recall@5").get("rel") is None
     assert repr(measure) == "Measure('recall(rel=2)@5')"
     assert measure == Measure.of("recall", 5, rel=2)
-    assert Measure.of("ndcg", np.int64(5)) == Measure.parse("ndcg@5")  # type: ignore[arg-type]
+    assert Measure.of("ndcg", np.int64(5)) == Measure.parse("ndcg@5")
     assert len({measure, Measure.of("recall", 5, rel=2.0), Measure.of("recall", 5)}) == 2
 
 
@@ -183,7 +184,7 @@ def measures(draw: st.DrawFn) -> Measure:
     found = draw(st.sampled_from(registry.definitions()))
     cutoffs = st.integers(1, 10**6)
     cutoff = draw({"required": cutoffs, "optional": cutoffs | st.none(), "none": st.none()}[found.cutoff])
-    params = {}
+    params: dict[str, ParameterValue] = {}
     for key, declared in found.parameters.items():
         numbers = st.floats(1e-6, 1e6) | st.integers(1, 4).map(float)
         choice = numbers if declared.number else st.sampled_from(declared.words)
@@ -211,7 +212,7 @@ def test_any_text_is_a_measure_or_a_measure_error(text: str) -> None:
 
 class TestRegistry:
     @pytest.fixture
-    def definition(self):
+    def definition(self) -> Iterator[Definition]:
         made = Definition(
             "first_two",
             "the grades of the first two",

@@ -8,6 +8,7 @@ import itertools
 import math
 import random
 from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -24,6 +25,8 @@ from pytest_retrieval_eval.measures.ranks import judged_ranks
 
 # Many measures an example: no deadline for one, and fewer of them.
 relaxed = settings(deadline=None, max_examples=50)
+
+World: TypeAlias = tuple[dict[str, dict[str, int]], dict[str, list[str]]]
 
 CUTOFFS = (1, 2, 3, 5, 10, 100)
 NAMES = [
@@ -86,7 +89,7 @@ def reference(name: str, ranking: Sequence[str], grades: Mapping[str, float]) ->
 
 
 @st.composite
-def worlds(draw: st.DrawFn, *, max_docs: int = 12) -> tuple[dict[str, dict[str, int]], dict[str, list[str]]]:
+def worlds(draw: st.DrawFn, *, max_docs: int = 12) -> World:
     """Qrels with at least one judgment, and lists without ties over judged and other documents."""
     docs = [f"d{i}" for i in range(max_docs)]
     queries = [f"q{i}" for i in range(draw(st.integers(1, 4)))]
@@ -104,12 +107,12 @@ def worlds(draw: st.DrawFn, *, max_docs: int = 12) -> tuple[dict[str, dict[str, 
 
 @relaxed
 @given(worlds())
-def test_every_measure_equals_the_reference(world: tuple[dict, dict]) -> None:
+def test_every_measure_equals_the_reference(world: World) -> None:
     qrels, run = world
     evaluation = evaluate(Qrels.of(qrels), Run.of(run), NAMES)
     for name in NAMES:
-        expected = {query: reference(name, run.get(query, []), grades) for query, grades in qrels.items()}
-        expected = {query: value for query, value in expected.items() if value is not None}
+        values = {query: reference(name, run.get(query, []), grades) for query, grades in qrels.items()}
+        expected = {query: value for query, value in values.items() if value is not None}
         assert evaluation[name].to_dict() == pytest.approx(expected, abs=1e-12), name
         if expected:
             assert evaluation[name].mean == pytest.approx(sum(expected.values()) / len(expected), abs=1e-12)
@@ -117,7 +120,7 @@ def test_every_measure_equals_the_reference(world: tuple[dict, dict]) -> None:
 
 @relaxed
 @given(worlds())
-def test_values_lie_within_their_bounds(world: tuple[dict, dict]) -> None:
+def test_values_lie_within_their_bounds(world: World) -> None:
     qrels, run = world
     for scores in evaluate(Qrels.of(qrels), Run.of(run), NAMES):
         bounds = registry.definition(scores.measure.name)
@@ -126,7 +129,7 @@ def test_values_lie_within_their_bounds(world: tuple[dict, dict]) -> None:
 
 @relaxed
 @given(worlds())
-def test_recall_and_its_kin_never_fall_as_k_grows(world: tuple[dict, dict]) -> None:
+def test_recall_and_its_kin_never_fall_as_k_grows(world: World) -> None:
     qrels, run = world
     for name in ("recall", "hit", "mrr", "map"):
         values = [
@@ -139,7 +142,7 @@ def test_recall_and_its_kin_never_fall_as_k_grows(world: tuple[dict, dict]) -> N
 
 @relaxed
 @given(worlds())
-def test_the_ideal_order_scores_1(world: tuple[dict, dict]) -> None:
+def test_the_ideal_order_scores_1(world: World) -> None:
     qrels, _ = world
     run = {query: sorted(grades, key=lambda d: -grades[d]) for query, grades in qrels.items()}
     names = [name for name in NAMES if name.startswith("ndcg") or name in ("map", "mrr", "r_precision")]
@@ -149,12 +152,10 @@ def test_the_ideal_order_scores_1(world: tuple[dict, dict]) -> None:
 
 @relaxed
 @given(worlds(), st.randoms(use_true_random=False))
-def test_the_order_of_queries_and_judgments_is_of_no_matter(
-    world: tuple[dict, dict], rng: random.Random
-) -> None:
+def test_the_order_of_queries_and_judgments_is_of_no_matter(world: World, rng: random.Random) -> None:
     qrels, run = world
 
-    def shuffled(mapping: dict) -> dict:
+    def shuffled(mapping: dict[str, Any]) -> dict[str, Any]:
         items = list(mapping.items())
         rng.shuffle(items)
         return dict(items)
@@ -173,7 +174,7 @@ def test_the_order_of_queries_and_judgments_is_of_no_matter(
 
 @relaxed
 @given(worlds(), st.sampled_from(CUTOFFS))
-def test_documents_below_the_cutoff_are_of_no_matter(world: tuple[dict, dict], k: int) -> None:
+def test_documents_below_the_cutoff_are_of_no_matter(world: World, k: int) -> None:
     qrels, run = world
     cut = {query: docs[:k] for query, docs in run.items()}
     names = [name for name in NAMES if name.endswith(f"@{k}")]
@@ -184,7 +185,7 @@ def test_documents_below_the_cutoff_are_of_no_matter(world: tuple[dict, dict], k
 
 @relaxed
 @given(worlds())
-def test_a_value_does_not_depend_on_what_else_is_asked_for(world: tuple[dict, dict]) -> None:
+def test_a_value_does_not_depend_on_what_else_is_asked_for(world: World) -> None:
     qrels, run = Qrels.of(world[0]), Run.of(world[1])
     together = evaluate(qrels, run, NAMES)
     for name in NAMES:
@@ -326,7 +327,7 @@ class TestUnitScale:
 
     @relaxed
     @given(worlds())
-    def test_on_labels_0_and_1_nothing_changes(self, world: tuple[dict, dict]) -> None:
+    def test_on_labels_0_and_1_nothing_changes(self, world: World) -> None:
         qrels = {query: {d: int(g > 0) for d, g in grades.items()} for query, grades in world[0].items()}
         run = Run.of(world[1])
         unit = evaluate(Qrels.of(qrels, scale="unit"), run, self.NAMES)
