@@ -37,11 +37,13 @@ def _signed_sums(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     >>> _signed_sums(np.array([1, 10]))[0, :4].tolist()
     [-11, -9, 9, 11]
     """
-    eights = np.zeros((-(-sizes.size // 8), 8), dtype=np.int64)
-    eights.reshape(-1)[: sizes.size] = sizes
-    tables = np.empty((len(eights), 256), dtype=np.int64)
-    tables[:, 0] = -eights.sum(axis=1)
-    eights *= 2
-    for bit in range(8):
-        np.add(tables[:, : 1 << bit], eights[:, bit, None], out=tables[:, 1 << bit : 2 << bit])
-    return tables
+    eights = -(-sizes.size // 8)
+    fours = np.zeros((2 * eights, 4), dtype=np.int64)
+    fours.reshape(-1)[: sizes.size] = sizes
+    halves = np.empty((2 * eights, 16), dtype=np.int64)
+    halves[:, 0] = -fours.sum(axis=1)
+    fours *= 2
+    for bit in range(4):
+        np.add(halves[:, : 1 << bit], fours[:, bit, None], out=halves[:, 1 << bit : 2 << bit])
+    low, high = halves[0::2, None, :], halves[1::2, :, None]
+    return (high + low).reshape(eights, 256)
