@@ -32,7 +32,7 @@ from pytest_retrieval_eval.gates.rules import (
 from pytest_retrieval_eval.gates.side import Side, cutoff_of, measure_candidate, measure_side, where_text
 from pytest_retrieval_eval.gates.target import Target
 from pytest_retrieval_eval.gates.verdict import Interval, Status, Verdict
-from pytest_retrieval_eval.gates.wording import counted, means, shown
+from pytest_retrieval_eval.gates.wording import counted, listed, means, shown
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.registry import definition
 from pytest_retrieval_eval.stats.intervals import bootstrap_mean
@@ -161,7 +161,12 @@ def _against_run(gate: Gate, target: Target, bench: Bench, side: Side) -> Verdic
     base, reference = _reference(gate, target, bench, side)
     scores, old = side.scores, reference.scores
     if scores.query_ids != old.query_ids:
-        raise GateError(f"{gate}: the two sides count different queries, so that they cannot be compared")
+        only = sorted(set(scores.query_ids) ^ set(old.query_ids))
+        raise GateError(
+            f"{gate}: {gate.measure} counts other queries on one side than on the other "
+            f"({counted(len(only), 'query', 'queries')}: {listed(only)}), so that they cannot be "
+            "compared query by query; gate it with a fixed target"
+        )
     comparison = compared(gate, scores.values, old.values, side.mean, reference.mean)
     d = comparison.differences
     test = randomization_test(d)

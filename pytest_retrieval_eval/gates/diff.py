@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # How many of the worst queries are looked up in both runs and in the corpus.
 LOOKED_UP = 50
 # Runs up to this many documents are looked up also where the gate holds and nothing will be printed.
-SMALL = 100_000
+SMALL = 20_000
 # A query with a thousand relevant documents is not told by all of them.
 _MOST_MOVES = 20
 # Where a measure reads the whole list, its top is what people look at.
@@ -51,6 +51,7 @@ def changed_queries(candidate: Side, reference: Side, sign: int) -> tuple[QueryD
     rows = rows[np.argsort(delta[rows], kind="stable")]
     ids = [scores.query_ids[row] for row in rows.tolist()]
     moves = _moves(candidate, reference, ids)
+    empty = _empty(candidate)
     return tuple(
         QueryDiff(
             query_id=query_id,
@@ -59,7 +60,7 @@ def changed_queries(candidate: Side, reference: Side, sign: int) -> tuple[QueryD
             text=_text(candidate.dataset, query_id),
             tags=_tags(candidate.dataset, query_id),
             moves=tuple(found[:_MOST_MOVES]),
-            note=_note(candidate, query_id, len(found) - _MOST_MOVES),
+            note=_note(empty.get(query_id), len(found) - _MOST_MOVES),
             looked_up=not any(_fell(move) for move in found),
         )
         for query_id, row, found in zip(ids, rows.tolist(), moves, strict=True)
@@ -78,6 +79,7 @@ def missing_queries(candidate: Side, target: float, sign: int) -> tuple[QueryDif
     rows = rows[np.argsort(gap[rows], kind="stable")]
     ids = [scores.query_ids[row] for row in rows.tolist()]
     moves = _moves(candidate, None, ids) if sign > 0 else [[] for _ in ids]
+    empty = _empty(candidate)
     return tuple(
         QueryDiff(
             query_id=query_id,
@@ -85,7 +87,7 @@ def missing_queries(candidate: Side, target: float, sign: int) -> tuple[QueryDif
             text=_text(candidate.dataset, query_id),
             tags=_tags(candidate.dataset, query_id),
             moves=tuple(found[:_MOST_MOVES]),
-            note=_note(candidate, query_id, len(found) - _MOST_MOVES),
+            note=_note(empty.get(query_id), len(found) - _MOST_MOVES),
             looked_up=sign < 0,
         )
         for query_id, row, found in zip(ids, rows.tolist(), moves, strict=True)
@@ -132,9 +134,8 @@ def pairs_to_judge(candidate: Side, worst_first: Iterable[str], k: int) -> tuple
     ranks, qrels = candidate.evaluation.ranks, candidate.dataset.qrels
     holes = np.minimum(ranks.returned, k) - ranks.hits(-np.inf, k)
     open_ids = {qrels.query_ids[row] for row in np.flatnonzero(holes > 0).tolist()}
-    counted_ids = candidate.scores.query_ids
-    ids = [query for query in dict.fromkeys((*worst_first, *counted_ids)) if query in open_ids]
-    ids = [query for query in ids if candidate.scores.get(query) is not None]
+    open_ids &= set(candidate.scores.query_ids)
+    ids = [query for query in dict.fromkeys((*worst_first, *candidate.scores.query_ids)) if query in open_ids]
     found = candidate.run.rankings(ids, depth=k) if ids else {}
     pairs: list[tuple[str, str]] = []
     for query in ids:
@@ -286,12 +287,13 @@ def _tags(dataset: Dataset, query_id: str) -> dict[str, object]:
     return {str(tag): builtin(value) for tag, value in dataset.queries.tags(query_id).items()}
 
 
-def _note(side: Side, query_id: str, untold: int) -> str | None:
-    parts = []
-    if query_id in side.failed:
-        parts.append(f"the retriever failed: {shown(side.failed[query_id], 200)}")
-    elif query_id in side.returned_nothing:
-        parts.append("nothing was returned")
-    if untold > 0:
-        parts.append(f"{counted(untold, 'more relevant document')} moved")
-    return "; ".join(parts) or None
+def _empty(side: Side) -> dict[str, str]:
+    """Why a query has no list at all."""
+    empty = dict.fromkeys(side.evaluation.counts.returned_nothing, "nothing was returned")
+    empty |= {query: f"the retriever failed: {shown(text, 200)}" for query, text in side.failed.items()}
+    return empty
+
+
+def _note(why_empty: str | None, untold: int) -> str | None:
+    more = f"{counted(untold, 'more relevant document')} moved" if untold > 0 else None
+    return "; ".join(part for part in (why_empty, more) if part) or None

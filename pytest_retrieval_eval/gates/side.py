@@ -61,11 +61,6 @@ class Side:
         return float(self.scores.mean)
 
     @property
-    def returned_nothing(self) -> frozenset[str]:
-        """The judged queries for which the run has no document."""
-        return frozenset(self.evaluation.counts.returned_nothing)
-
-    @property
     def judged(self) -> float | None:
         """Mean judged@k over the queries that returned anything; None where none did."""
         scores = self.evaluation.scores(self.judged_at)

@@ -33,7 +33,7 @@ class Move:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as builtin types."""
-        return dataclasses.asdict(self)
+        return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Move:

@@ -444,6 +444,14 @@ def test_notes_are_one_line_each():
     assert not any("\n" in note for note in verdict.notes)
 
 
+def test_a_measure_of_lists_counts_no_empty_ones_and_cannot_be_paired():
+    gold = {"q1": {"a": 1}, "q2": {"a": 1}}
+    bench = MemoryBench(gold, {"q1": ["a"], "q2": []}, {"q1": ["a"], "q2": ["a"]})
+    assert bench.decide("judged@5 >= 0.9").n == 1
+    with pytest.raises(GateError, match=r"counts other queries .*1 query: q2.*fixed target"):
+        bench.decide("judged@5 >= baseline")
+
+
 # --- check ---------------------------------------------------------------------------------------
 
 
