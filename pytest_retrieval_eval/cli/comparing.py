@@ -27,7 +27,7 @@ from pytest_retrieval_eval.gates.options import Options
 from pytest_retrieval_eval.gates.target import BASELINE
 from pytest_retrieval_eval.gates.verdict import Verdict
 from pytest_retrieval_eval.gates.wording import counted
-from pytest_retrieval_eval.reports.text import evidence, explain, headline
+from pytest_retrieval_eval.reports.text import explain, headline
 
 DEFAULT = ("ndcg@10", "recall@10", "mrr@10")
 _RUN_ENDINGS = (".gz", ".zst", ".bz2", ".xz", ".jsonl", ".json", ".trec", ".txt", ".run")
@@ -169,9 +169,8 @@ def _print(
         if verdict.status == "error":
             blocks.append(headline(verdict))
         elif verdict.ok and not verbose:
-            new = _news(verdict, told)
-            lines = [headline(verdict), *evidence(verdict), *(f"note: {note}" for note in new.notes)]
-            blocks.append("\n".join(lines))
+            # The queries are what to look at where a gate fails.
+            blocks.append(_explained(replace(_news(verdict, told), queries=()), limit))
         else:
             blocks.append(_explained(_news(verdict, told), limit))
     if len(bench.verdicts) > 1:
