@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -363,6 +364,14 @@ def test_files_that_are_not_there(program, files, here):
         result = program("evaluate", *arguments)
         assert (result.status, result.out) == (2, "")
         assert result.errors == [f"pytest-retrieval-eval evaluate: {said}"] or said in result.errors[0]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_would_lose_its_beginning(program, qrels):
+    os.mkfifo("pipe.trec")
+    result = program("evaluate", qrels, "pipe.trec")
+    assert (result.status, result.out) == (2, "")
+    assert "pipe.trec is a pipe or a device; expected a file" in result.err
 
 
 @pytest.mark.parametrize(
