@@ -76,6 +76,11 @@ def evaluate(
     names = tuple(dict.fromkeys(_measure(name) for name in wanted))
     if not len(qrels):
         raise GateError(f"{qrels.source or 'the qrels'} judge no document, so that nothing can be measured.")
+    if qrels.scale == "unit" and float(qrels.grades.max()) > 1.0 + 1e-6:
+        raise DataError(
+            f"{qrels.source or 'the qrels'} are on the unit scale and have the label "
+            f"{float(qrels.grades.max()):g}; expected labels from 0 to 1, or the scale levels."
+        )
     ranks = judged_ranks(qrels, run, trec=trec)
     if not ranks.in_run.any() and not ranks.unknown:
         raise GateError(

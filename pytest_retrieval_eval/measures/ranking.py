@@ -77,6 +77,11 @@ def ndcg(ranks: JudgedRanks, measure: Measure) -> Floats:
     return ranks.dcg(gain, measure.cutoff) / np.where(ideal > 0, ideal, 1.0)
 
 
+def dcg(ranks: JudgedRanks, measure: Measure) -> Floats:
+    """Discounted cumulated gain of the top k: Σ gain ÷ log2(rank + 1)."""
+    return ranks.dcg(gain_of(ranks, measure), measure.cutoff)
+
+
 def judged(ranks: JudgedRanks, measure: Measure) -> Floats:
     """Judged in the top k ÷ min(k, returned); a negative grade is a judgment. NaN for an empty list."""
     counts = ranks.hits(-np.inf, measure.cutoff)
@@ -101,6 +106,7 @@ def _number_relevant(ranks: JudgedRanks, measure: Measure) -> Floats:
     return np.maximum(ranks.facts.relevant(measure.rel), 1).astype(np.float64)
 
 
+GAIN = Parameter("how a grade becomes a gain", "linear", words=("linear", "exp"))
 TEXTBOOK = "Manning, Raghavan & Schütze, Introduction to Information Retrieval (2008), chapter 8"
 
 for _definition in (
@@ -180,11 +186,23 @@ for _definition in (
         "Järvelin & Kekäläinen, ACM TOIS 20(4), 2002; gain=exp: Burges et al., ICML 2005",
         ndcg,
         binary=False,
-        parameters={"gain": Parameter("how a grade becomes a gain", "linear", words=("linear", "exp"))},
+        parameters={"gain": GAIN},
         rises=True,
         expected=ties.expected_ndcg,
         stems=("ndcg_cut", "ndcg"),
         translations={("dcg", "log2"): ("gain", "linear"), ("dcg", "exp-log2"): ("gain", "exp")},
+    ),
+    Definition(
+        "dcg",
+        "discounted cumulated gain of the top k: gain ÷ log2(rank + 1), summed",
+        "Järvelin & Kekäläinen, ACM TOIS 20(4), 2002; gain=exp: Burges et al., ICML 2005",
+        dcg,
+        binary=False,
+        parameters={"gain": GAIN},
+        rises=True,
+        expected=ties.expected_dcg,
+        translations={("dcg", "log2"): ("gain", "linear"), ("dcg", "exp-log2"): ("gain", "exp")},
+        high=float("inf"),
     ),
     Definition(
         "r_precision",

@@ -56,9 +56,8 @@ class Definition:
     query does not count for the measure the value is not looked at. ``counts(ranks, measure)`` gives one
     bool for every query; None is the rule of ranking measures: something is relevant at the measure's
     level. ``expected`` is the mean of the score over all orders of tied documents, where a closed form is
-    known; ``rises`` says that the score never falls when a document of higher grade changes places with a
-    lower one behind it, or with an unjudged one, so that the best and the worst order of tied documents are
-    known too.
+    known; ``rises`` says that of all orders of tied documents the one by falling grade, unjudged ones last,
+    scores highest, and the opposite one lowest.
 
     ``spellings`` are other names (case does not matter), ``stems`` names that carry the cut-off behind an
     underscore, as trec_eval's do (``ndcg_cut`` for ``ndcg_cut_10``), ``translations`` parameters as other
@@ -110,7 +109,8 @@ def _load() -> None:
     global _loaded
     if not _loaded:
         _loaded = True
-        importlib.import_module("pytest_retrieval_eval.measures.ranking")
+        for room in ("ranking", "user_models", "incomplete"):
+            importlib.import_module(f"pytest_retrieval_eval.measures.{room}")
 
 
 def register(definition: Definition) -> None:

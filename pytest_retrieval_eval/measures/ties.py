@@ -9,6 +9,7 @@ are relevant.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -150,17 +151,28 @@ def expected_average_precision(ranks: JudgedRanks, measure: Measure) -> Floats:
     return total / np.maximum(ranks.facts.relevant(measure.rel), 1)
 
 
-def expected_ndcg(ranks: JudgedRanks, measure: Measure) -> Floats:
-    """Each document's gain times the mean discount of its group's ranks ÷ the ideal."""
-    gain = gain_of(ranks, measure)
-    cutoff = measure.cutoff or _ALL
-    keep = ranks.grade > 0
-    query, grade = ranks.query[keep], ranks.grade[keep]
-    first, last = ranks.tie_first[keep], ranks.tie_last[keep]
-    # discount[p] = the discounts of the ranks 1 to p
-    discount = np.append(0.0, np.cumsum(1.0 / np.log2(np.arange(2.0, int(last.max(initial=0)) + 2))))
+def mean_discount(
+    first: Ints, last: Ints, cutoff: int | None, discount: Callable[[Floats], Floats]
+) -> Floats:
+    """The mean of a discount over the ranks ``first`` to ``last``; it is 0 below the cut-off."""
+    cutoff = cutoff or _ALL
+    sums = np.append(0.0, np.cumsum(discount(np.arange(1.0, int(last.max(initial=0)) + 1))))
     end = np.maximum(np.minimum(last, cutoff), first - 1)
-    mean = (discount[end] - discount[first - 1]) / (last - first + 1)
-    mean = np.where(last == first, (first <= cutoff) / np.log2(first + 1.0), mean)
-    ideal = ranks.facts.ideal_dcg(gain, measure.cutoff)
-    return tally(query, gain(grade) * mean, ranks.queries) / np.where(ideal > 0, ideal, 1.0)
+    mean = (sums[end] - sums[first - 1]) / (last - first + 1)
+    # Without a tie it is the discount itself, without the rounding of a difference of sums.
+    return np.where(last == first, (first <= cutoff) * discount(first.astype(np.float64)), mean)
+
+
+def expected_dcg(ranks: JudgedRanks, measure: Measure) -> Floats:
+    """Each document's gain times the mean discount of its group's ranks."""
+    keep = ranks.grade > 0
+    mean = mean_discount(
+        ranks.tie_first[keep], ranks.tie_last[keep], measure.cutoff, lambda rank: 1.0 / np.log2(rank + 1.0)
+    )
+    return tally(ranks.query[keep], gain_of(ranks, measure)(ranks.grade[keep]) * mean, ranks.queries)
+
+
+def expected_ndcg(ranks: JudgedRanks, measure: Measure) -> Floats:
+    """The expected DCG ÷ the ideal."""
+    ideal = ranks.facts.ideal_dcg(gain_of(ranks, measure), measure.cutoff)
+    return expected_dcg(ranks, measure) / np.where(ideal > 0, ideal, 1.0)

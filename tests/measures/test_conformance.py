@@ -19,14 +19,21 @@ from pytest_retrieval_eval.measures.evaluate import Evaluation, evaluate
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.ranks import judged_ranks
 
-SETTINGS = ("base", "base64", "complete", "rel2", "rel3", "cutoffs", "exp_err", "judged")
+SETTINGS = ("base", "base64", "complete", "rel2", "rel3", "cutoffs", "exp_err", "judged", "rbp")
 RUNS = sorted(path.relative_to(DATA) for path in DATA.glob("conformance/*/expected/*"))
 FILES = [(run, setting) for run in RUNS for setting in SETTINGS if (DATA / run / f"{setting}.tsv").exists()]
 
 # Spellings of the expected files that are nobody's but theirs.
-OURS = {r"ndcg_exp_cut_(\d+)": r"ndcg(gain=exp)@\1", r"ndcg_exp": "ndcg(gain=exp)"}
+OURS = {
+    r"err_cut_(\d+)\.gmax(\d)": r"err(gmax=\2)@\1",
+    r"rbp_(0\.\d+)": r"rbp(p=\1)",
+    r"rbp_(0\.\d+)_cut_10": r"rbp(p=\1)@10",
+    r"rbp_(0\.\d+)\.rel2": r"rbp(p=\1, rel=2)",
+    r"ndcg_exp_cut_(\d+)": r"ndcg(gain=exp)@\1",
+    r"ndcg_exp": "ndcg(gain=exp)",
+}
 MEASURED = re.compile(
-    r"map|Rprec|recip_rank|ndcg|ndcg_exp"
+    r"bpref|infAP|err_cut_\d+\.gmax\d|rbp_0\.\d+(_cut_10|\.rel2)?|map|Rprec|recip_rank|ndcg|ndcg_exp"
     r"|(P|recall|ndcg_cut|map_cut|success|recip_rank_cut|F1_cut|judged|ndcg_exp_cut)_\d+"
 )
 

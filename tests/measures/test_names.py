@@ -88,7 +88,7 @@ def test_the_spellings_of_other_tools(text: str, printed: str) -> None:
         ("recal@5", "unknown measure recal@5: did you mean recall@5?"),
         ("recal(rel=2)@5", "did you mean recall(rel=2)@5?"),
         ("sucess@5", "did you mean success@5?"),
-        ("xyzzy@3", "unknown measure xyzzy@3: known: f1, hit, judged, map, mrr, ndcg"),
+        ("xyzzy@3", "unknown measure xyzzy@3: known: bpref, dcg, err, f1, hit, infap, judged, map"),
         ("recall", "recall needs a cut-off; write recall@5, or another k."),
         ("precision", "precision needs a cut-off"),
         ("hit", "hit needs a cut-off"),
@@ -186,8 +186,12 @@ def measures(draw: st.DrawFn) -> Measure:
     cutoff = draw({"required": cutoffs, "optional": cutoffs | st.none(), "none": st.none()}[found.cutoff])
     params: dict[str, ParameterValue] = {}
     for key, declared in found.parameters.items():
-        numbers = st.floats(1e-6, 1e6) | st.integers(1, 4).map(float)
-        choice = numbers if declared.number else st.sampled_from(declared.words)
+        # Within the declared bounds, which are exclusive; few digits and whole numbers among them.
+        low, high = max(declared.above, 0.0), min(declared.below, 1e6)
+        numbers: st.SearchStrategy[float] = st.floats(low, high, exclude_min=True, exclude_max=True)
+        numbers |= st.sampled_from([x for x in (0.25, 0.5, 1.0, 2.0, 3.0) if low < x < high])
+        words: st.SearchStrategy[ParameterValue] = st.sampled_from(declared.words or ("none",))
+        choice: st.SearchStrategy[ParameterValue] = numbers if declared.number else words
         if declared.measure:
             continue
         if draw(st.booleans()):

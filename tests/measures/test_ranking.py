@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.collection.run import Run
-from pytest_retrieval_eval.errors import MeasureError
+from pytest_retrieval_eval.errors import DataError, MeasureError
 from pytest_retrieval_eval.measures import registry
 from pytest_retrieval_eval.measures.evaluate import Evaluation, evaluate
 from pytest_retrieval_eval.measures.names import Measure
@@ -34,6 +34,14 @@ NAMES = [
     *(f"{name}(rel=2)@{k}" for name in ("hit", "precision", "recall", "f1", "mrr", "map") for k in (1, 3)),
     *(f"judged@{k}" for k in CUTOFFS),
     *(f"ndcg(gain=exp)@{k}" for k in CUTOFFS),
+    *(f"{name}@{k}" for name in ("dcg", "rbp", "err") for k in (1, 3)),
+    "dcg(gain=exp)",
+    "rbp(p=0.5,rel=2)",
+    "err",
+    "err(gmax=5)",
+    "bpref",
+    "bpref(rel=2)",
+    "infap",
     "mrr",
     "map",
     "ndcg",
@@ -45,7 +53,9 @@ NAMES = [
 ]
 
 
-def reference(name: str, ranking: Sequence[str], grades: Mapping[str, float]) -> float | None:
+def reference(
+    name: str, ranking: Sequence[str], grades: Mapping[str, float], highest: float = 4
+) -> float | None:
     """One query, one measure, in the words of the definitions; None where the query does not count."""
     measure = Measure.parse(name)
     k = measure.cutoff or max(len(ranking), 1)
@@ -54,7 +64,13 @@ def reference(name: str, ranking: Sequence[str], grades: Mapping[str, float]) ->
     total = sum(grade >= measure.rel for grade in grades.values())
     if measure.name == "judged":
         return sum(doc in grades for doc in top) / len(top) if top and grades else None
-    if measure.name == "ndcg":
+    if measure.name == "err":
+        value, arrive, gmax = 0.0, 1.0, measure.get("gmax", highest)
+        for rank, doc in enumerate(top, 1):
+            stop = (2.0 ** max(grades.get(doc, 0), 0) - 1) / 2.0**gmax  # type: ignore[operator]
+            value, arrive = value + arrive * stop / rank, arrive * (1 - stop)
+        return value if max(grades.values(), default=0) > 0 else None
+    if measure.name in ("dcg", "ndcg"):
 
         def gain(grade: float) -> float:
             return 0.0 if grade <= 0 else 2.0**grade - 1 if measure.get("gain") == "exp" else grade
@@ -62,6 +78,8 @@ def reference(name: str, ranking: Sequence[str], grades: Mapping[str, float]) ->
         def dcg(best_first: Sequence[float]) -> float:
             return sum(gain(g) / math.log2(rank + 1) for rank, g in enumerate(best_first, 1))
 
+        if measure.name == "dcg":
+            return dcg([grades.get(doc, 0) for doc in top]) if max(grades.values(), default=0) > 0 else None
         ideal = sorted(grades.values(), reverse=True)[: measure.cutoff or len(grades)]
         return dcg([grades.get(doc, 0) for doc in top]) / dcg(ideal) if dcg(ideal) else None
     if total == 0:
@@ -76,6 +94,24 @@ def reference(name: str, ranking: Sequence[str], grades: Mapping[str, float]) ->
     if measure.name == "f1":
         precision, recall = hits / k, hits / total
         return 2 * precision * recall / (precision + recall) if hits else 0.0
+    if measure.name == "rbp":
+        p = float(measure.get("p", 0.8))  # type: ignore[arg-type]
+        return (1 - p) * sum(p ** (rank - 1) for rank, yes in enumerate(relevant[:k], 1) if yes)
+    judged_not = [0 <= grades.get(doc, -1) < measure.rel for doc in ranking]
+    if measure.name == "bpref":
+        bound = min(total, sum(0 <= grade < measure.rel for grade in grades.values()))
+        above = [sum(judged_not[:place]) for place, yes in enumerate(relevant) if yes]
+        return sum(1 - min(n, total) / bound if n else 1.0 for n in above) / total
+    if measure.name == "infap":
+        value = 0.0
+        for place in [place for place, yes in enumerate(relevant) if yes]:
+            before, others = sum(relevant[:place]), sum(judged_not[:place])
+            pooled = sum(doc in grades for doc in ranking[:place])
+            value += 1 / (place + 1)
+            if place:
+                share = (before + 1e-5) / (before + others + 2e-5)
+                value += place / (place + 1) * pooled / place * share
+        return value / total
     if measure.name == "mrr":
         return next((1 / rank for rank, yes in enumerate(relevant[:k], 1) if yes), 0.0)
     if measure.name == "map":
@@ -111,7 +147,10 @@ def test_every_measure_equals_the_reference(world: World) -> None:
     qrels, run = world
     evaluation = evaluate(Qrels.of(qrels), Run.of(run), NAMES)
     for name in NAMES:
-        values = {query: reference(name, run.get(query, []), grades) for query, grades in qrels.items()}
+        highest = max(grade for grades in qrels.values() for grade in grades.values())
+        values = {
+            query: reference(name, run.get(query, []), grades, highest) for query, grades in qrels.items()
+        }
         expected = {query: value for query, value in values.items() if value is not None}
         assert evaluation[name].to_dict() == pytest.approx(expected, abs=1e-12), name
         if expected:
@@ -204,6 +243,12 @@ class TestTies:
         "r_precision",
         "map(rel=2)",
         "hit(rel=2)@2",
+        "dcg@2",
+        "rbp@3",
+        "rbp(p=0.5)",
+        "err@2",
+        "err",
+        "bpref",
     )
 
     @staticmethod
@@ -227,11 +272,14 @@ class TestTies:
         for name in self.NAMES:
             if not evaluation[name].n:
                 continue
-            values = [reference(name, order, grades) or 0.0 for order in orders]
+            values = [reference(name, order, grades, max(grades.values())) or 0.0 for order in orders]
             interval = evaluation.ties(name)
             assert interval.minimum == pytest.approx(min(values), abs=1e-12), name
             assert interval.maximum == pytest.approx(max(values), abs=1e-12), name
-            assert interval.expected == pytest.approx(sum(values) / len(values), abs=1e-12), name
+            if interval.expected is None:
+                assert evaluation[name].measure.name in ("err", "bpref")
+            else:
+                assert interval.expected == pytest.approx(sum(values) / len(values), abs=1e-12), name
             assert interval.minimum - 1e-12 <= evaluation[name].mean <= interval.maximum + 1e-12
             assert (interval.low <= interval.high).all()
             assert interval.query_ids == ("q",)
@@ -270,7 +318,7 @@ class TestUnitScale:
     NAMES = (
         *(
             f"{name}@{k}"
-            for name in ("hit", "precision", "recall", "f1", "mrr", "map", "ndcg")
+            for name in ("hit", "precision", "recall", "f1", "mrr", "map", "ndcg", "dcg", "rbp")
             for k in (1, 3, 6)
         ),
         "ndcg(gain=exp)@3",
@@ -278,6 +326,7 @@ class TestUnitScale:
         "map",
         "ndcg",
         "r_precision",
+        "rbp(p=0.5)",
     )
 
     @staticmethod
@@ -285,6 +334,7 @@ class TestUnitScale:
         """Numerator and denominator of the binary measure, both integrated over the threshold."""
         measure = Measure.parse(name)
         k = measure.cutoff or max(len(ranking), len(labels), 1)
+        p = float(measure.get("p", 0.8))  # type: ignore[arg-type]
         numerator = denominator = 0.0
         edges = sorted({0.0, 1.0, *labels.values()})
         for low, high in itertools.pairwise(edges):
@@ -300,6 +350,8 @@ class TestUnitScale:
                 "mrr": (1 / ranks[0] if ranks else 0.0, 1.0),
                 "map": (sum(place / rank for place, rank in enumerate(ranks, 1)), total),
                 "r_precision": (sum(relevant[:total]), total),
+                "dcg": (sum(1 / math.log2(rank + 1) for rank in ranks), 1.0),
+                "rbp": ((1 - p) * sum(p ** (rank - 1) for rank in ranks), 1.0),
                 "ndcg": (
                     sum(1 / math.log2(rank + 1) for rank in ranks),
                     sum(1 / math.log2(rank + 1) for rank in range(1, min(k, total) + 1)),
@@ -362,6 +414,13 @@ class TestUnitScale:
         parts = evaluate(Qrels.of(labels, scale="unit"), run, "map")["map"].values
         assert (parts == whole).all()
 
+    def test_a_label_above_1_is_an_error(self) -> None:
+        qrels = Qrels.of({"q": {"a": 3}}, scale="unit")
+        with pytest.raises(DataError, match="have the label 3; expected labels from 0 to 1"):
+            evaluate(qrels, Run.of({"q": ["a"]}), "hit@5")
+        rounded = Qrels.of({"q": {"a": 1.0000001}}, scale="unit")
+        assert evaluate(rounded, Run.of({"q": ["a"]}), "hit@5")["hit@5"].mean == 1.0
+
     def test_ties(self) -> None:
         qrels = Qrels.of({"q": {"a": 0.5, "b": 1}}, scale="unit")
         evaluation = evaluate(qrels, Run.of({"q": {"a": 1.0, "b": 1.0, "c": 1.0}}), "mrr")
@@ -376,6 +435,8 @@ class TestUnitScale:
             qrels = Qrels.of({"q": {"a": 0.5}}, scale="unit")
             with pytest.raises(MeasureError, match=r"unit scale.*own\(rel=0\.5\)@5"):
                 evaluate(qrels, Run.of({"q": ["a"]}), "own@5")
+            with pytest.raises(MeasureError, match="no definition for labels on the unit scale"):
+                evaluate(qrels, Run.of({"q": ["a"]}), "err@5")
             assert evaluate(qrels, Run.of({"q": ["a"]}), "own(rel=0.5)@5")["own(rel=0.5)@5"].n == 1
         finally:
             registry.unregister("own")
@@ -416,6 +477,17 @@ def test_a_grade_beyond_what_the_exponential_gain_can_hold_is_an_error() -> None
     with pytest.raises(MeasureError, match="the highest grade is 2000"):
         evaluate(qrels, Run.of({"1": ["a"]}), "ndcg(gain=exp)@5")
     assert evaluate(qrels, Run.of({"1": ["a"]}), "ndcg@5")["ndcg@5"].mean == 1.0
+
+
+def test_a_grade_above_gmax_is_an_error() -> None:
+    qrels, run = Qrels.of({"1": {"a": 3}}), Run.of({"1": ["a"]})
+    with pytest.raises(MeasureError, match=r"have grade 3, above gmax.*Write gmax=3"):
+        evaluate(qrels, run, "err(gmax=2)@5")
+    assert (
+        evaluate(qrels, run, "err@5")["err@5"].mean
+        == evaluate(qrels, run, "err(gmax=3)@5")["err(gmax=3)@5"].mean
+        == 7 / 8
+    )
 
 
 def test_the_handbooks_example() -> None:
