@@ -94,18 +94,14 @@ class Columns:
     def blocks(self) -> Iterator[Block]:
         """The columns, cut between queries."""
         queries = Ids.of(self.query_ids)
-        bounds, low = self.bounds, 0
-        while low < len(queries):
-            high = int(np.searchsorted(bounds, bounds[low] + _ROWS, "right")) - 1
-            high = min(max(high, low + 1), len(queries))
-            rows = slice(int(bounds[low]), int(bounds[high]))
+        for low, high in cuts(self.bounds):
+            rows = slice(int(self.bounds[low]), int(self.bounds[high]))
             yield Block(
                 queries[low:high],
-                bounds[low : high + 1] - bounds[low],
+                self.bounds[low : high + 1] - rows.start,
                 self.docs[rows],
                 None if self.scores is None else self.scores[rows],
             )
-            low = high
 
     def locate(self, qrels: Qrels, *, float32: bool) -> Located:
         """Where the documents of the qrels stand."""
@@ -113,6 +109,16 @@ class Columns:
         for block in self.blocks():
             locator.add(block)
         return locator.result()
+
+
+def cuts(bounds: Ints, rows: int = _ROWS) -> Iterator[tuple[int, int]]:
+    """Stretches of lists, first and behind the last, of about so many rows each."""
+    low, count = 0, len(bounds) - 1
+    while low < count:
+        high = int(np.searchsorted(bounds, bounds[low] + rows, "right")) - 1
+        high = min(max(high, low + 1), count)
+        yield low, high
+        low = high
 
 
 DISTANCES = (

@@ -100,16 +100,16 @@ class NotANumber(ValueError):  # noqa: N818  # it is what the field is
 
 def _short(data: Bytes, text: Keys, ends: Ints, lengths: Ints) -> tuple[npt.NDArray[np.float64], Bools]:
     """Values of fields of up to 16 characters, and where they are sure."""
+    places = _common_places(data, ends, lengths)
+    if places is not None:
+        return _fixed(text, ends, lengths, places)
     count = 1 if int(lengths.max()) <= 8 else 2
-    point = _common_point(data, ends, lengths)
-    parts, decimals, wrong = _digits(text, ends, lengths, count, point)
+    parts, decimals, wrong = _digits(text, ends, lengths, count)
     mantissa = parts[0]
+    sure = wrong == 0
     if count == 2:
         mantissa += parts[1] * _E8
-        sure = mantissa <= _EXACT
-        sure &= wrong == 0
-    else:
-        sure = wrong == 0
+        sure &= mantissa <= _EXACT
     if int(lengths.min()) < 2:  # "." and "-" have no digit at all
         sure &= (lengths > 1) | ((lengths == 1) & (data[ends - 1] != ord(".")))
     values = mantissa.astype(np.float64)
@@ -117,9 +117,41 @@ def _short(data: Bytes, text: Keys, ends: Ints, lengths: Ints) -> tuple[npt.NDAr
     return values, sure
 
 
+def _common_places(data: Bytes, ends: Ints, lengths: Ints) -> int | None:
+    """How many decimals every field has, if 1 … 7 and the same in all of them."""
+    end = int(ends[0])
+    places = data[end - int(lengths[0]) : end].tobytes()[::-1].find(b".")
+    if 0 < places < 8 and int(lengths.min()) > places and (data[ends - 1 - places] == ord(".")).all():
+        return places
+    return None
+
+
+def _fixed(text: Keys, ends: Ints, lengths: Ints, places: int) -> tuple[npt.NDArray[np.float64], Bools]:
+    """Values of fields that all have as many decimals, and where they are sure."""
+    point = ends - (places + 1)
+    decimals = text[ends - 8]
+    decimals ^= _ZEROS
+    decimals &= _LAST[places]
+    whole = text[point - 8]
+    whole ^= _ZEROS
+    whole &= _LAST.take(lengths - (places + 1), mode="clip")
+    wrong = (decimals + _ABOVE_9) | decimals
+    wrong |= (whole + _ABOVE_9) | whole
+    wrong &= _HIGH
+    mantissa = _number(whole)
+    mantissa *= _TENS[places]
+    mantissa += _number(decimals)
+    sure = wrong == 0
+    if int(lengths.max()) > places + 9:
+        sure &= lengths <= places + 9
+    values = mantissa.astype(np.float64)
+    values /= _FLOAT_TENS[places]
+    return values, sure
+
+
 def _long(text: Keys, ends: Ints, lengths: Ints) -> tuple[npt.NDArray[np.float64], Bools]:
     """Values of fields of up to 24 characters (mantissa below 2**64), and where their rounding is proved."""
-    parts, decimals, wrong = _digits(text, ends, lengths, 3, None)
+    parts, decimals, wrong = _digits(text, ends, lengths, 3)
     upper = parts[2] * _E8 + parts[1]
     sure = (wrong == 0) & (upper < _U((1 << 64) // 10**8)) & (decimals <= 22)
     mantissa = upper * _E8 + parts[0]
@@ -147,18 +179,7 @@ def _halves(x: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.ND
     return upper, x - upper
 
 
-def _common_point(data: Bytes, ends: Ints, lengths: Ints) -> int | None:
-    """How many decimals all fields have, where the point stands at one place in all of them (1 … 7)."""
-    end = int(ends[0])
-    decimals = data[end - int(lengths[0]) : end].tobytes()[::-1].find(b".")
-    if 0 < decimals < 8 and int(lengths.min()) > decimals and (data[ends - 1 - decimals] == ord(".")).all():
-        return decimals
-    return None
-
-
-def _digits(
-    text: Keys, ends: Ints, lengths: Ints, count: int, point: int | None
-) -> tuple[list[Keys], Ints | int, Keys]:
+def _digits(text: Keys, ends: Ints, lengths: Ints, count: int) -> tuple[list[Keys], Ints, Keys]:
     """The numbers that the digits of each field are: ``count`` parts of 8 from the right, without the point.
 
     Also how many decimals each field has, and a mask that is not 0 where a character is no digit.
@@ -170,22 +191,17 @@ def _digits(
         word &= _LAST.take(lengths - 8 * k, mode="clip")
         read.append(word)
 
-    decimals: Ints | int = 0 if point is None else point
+    decimals: Ints = np.zeros(len(ends), np.int64)
     parts: list[Keys] = []
     wrong = np.zeros(len(ends), _U)
     passed: Bools = np.zeros(len(ends), np.bool_)  # the point stands further right
     for k, word in enumerate(read):
-        case: Ints | int
-        if point is not None:
-            case = 9 if k else 8 - point
-        else:
-            found = _zero_bytes(word ^ _DOTS)
-            found &= ~found + _U(1)  # one point; a second one stays and is no digit
-            cases: Ints = (((found >> _U(7)) * _CASE) >> _U(60)).view(np.int64)
-            cases[passed] = 9
-            passed = cases > 0
-            decimals = decimals + _DECIMALS[k].take(cases)
-            case = cases
+        found = _zero_bytes(word ^ _DOTS)
+        found &= ~found + _U(1)  # one point; a second one stays and is no digit
+        case: Ints = (((found >> _U(7)) * _CASE) >> _U(60)).view(np.int64)
+        case[passed] = 9
+        passed = case > 0
+        decimals += _DECIMALS[k].take(case)
         clean = ((word & _BEFORE[case]) << _U(8)) | (word & _BEHIND[case])
         if k + 1 < count:
             clean |= (read[k + 1] >> _U(56)) & _CARRY[case]

@@ -6,19 +6,19 @@ the dictionaries as they are, and the other ids are never touched. Columns are m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pytest_retrieval_eval.collection.columns import Columns
+from pytest_retrieval_eval.collection.columns import Columns, cuts
 from pytest_retrieval_eval.collection.files import json_id
 from pytest_retrieval_eval.collection.hits import by_score
 from pytest_retrieval_eval.collection.ids import Ids
 from pytest_retrieval_eval.collection.keys import Ints
-from pytest_retrieval_eval.collection.located import Located, RankOrder
+from pytest_retrieval_eval.collection.located import Floats, Located, RankOrder, falling, single
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.qrels import Qrels
@@ -73,37 +73,46 @@ class ScoreMaps:
 
     def locate(self, qrels: Qrels, *, float32: bool) -> Located:
         """Where the documents of the qrels stand."""
-        index = {query: place for place, query in enumerate(self._maps)}
-        lists = np.array([index.get(query, -1) for query in qrels.query_ids], np.int64)
-        in_run = lists >= 0
-        sizes = np.append(np.diff(self.bounds), 0)
-
+        place = {query: i for i, query in enumerate(self._maps)}
+        lists = np.array([place.get(query, -1) for query in qrels.query_ids], np.int64)
         found = self._look_up(qrels)
         row = np.flatnonzero(~np.isnan(found))
-        of_row = lists[qrels.query[row]]
-        scores, wanted = self._scores, found[row]
-        if float32:
-            with np.errstate(over="ignore"):
-                scores, wanted = scores.astype(np.float32), wanted.astype(np.float32)
-        order = RankOrder(scores, self.bounds)
-        first, last = order.find(of_row, wanted)
-        before = self.bounds[of_row] - 1
-        rank = first - before
+        # by list, so that the lists of a stretch have a stretch of the rows
+        row = row[np.argsort(lists[qrels.query[row]], kind="stable")]
+        of_row, wanted = lists[qrels.query[row]], found[row]
+
+        rank, last = np.empty(len(row), np.int64), np.empty(len(row), np.int64)
+        ties = np.zeros(len(self._maps) + 1, np.int64)  # the last one is that of queries without a list
+        for low, high in cuts(self.bounds, 1 << 17):
+            begin = self.bounds[low]
+            scores: Floats = self._scores[begin : self.bounds[high]]
+            rows = slice(*np.searchsorted(of_row, (low, high)).tolist())
+            sought: Floats = wanted[rows]
+            if float32:
+                scores, sought = single(scores), single(sought)
+            bounds = self.bounds[low : high + 1] - begin
+            ranked = RankOrder(falling(scores, bounds), bounds)
+            ties[low:high] = ranked.tied()
+            inside = of_row[rows] - low
+            places = ranked.find(inside, sought)
+            rank[rows], last[rows] = (place - bounds[inside] + 1 for place in places)
+        first = rank.copy()
         tied = np.flatnonzero(last > first)
         if len(tied):
-            rank[tied] += self._behind(qrels, row[tied], of_row[tied], wanted[tied], scores)
-        known = set(qrels.query_ids)
+            rank[tied] += self._behind(qrels, row[tied], of_row[tied], float32)
+        order = np.argsort(row)
         arrays = (
-            row,
-            rank,
-            first - before,
-            last - before,
-            sizes[lists],
-            in_run,
-            np.append(order.tied(), 0)[lists],
+            row[order],
+            rank[order],
+            first[order],
+            last[order],
+            np.append(np.diff(self.bounds), 0)[lists],
+            lists >= 0,
+            ties[lists],
         )
         for array in arrays:
             array.flags.writeable = False
+        known = set(qrels.query_ids)
         return Located(*arrays, unknown=tuple(query for query in self._maps if query not in known))
 
     def _look_up(self, qrels: Qrels) -> npt.NDArray[np.float64]:
@@ -124,27 +133,30 @@ class ScoreMaps:
                 found[row] = self._maps.get(query, _NONE).get(int(doc), nan)
         return found
 
-    def _behind(
-        self,
-        qrels: Qrels,
-        rows: Ints,
-        lists: Ints,
-        wanted: npt.NDArray[np.floating[Any]],
-        scores: npt.NDArray[np.floating[Any]],
-    ) -> list[int]:
+    def _behind(self, qrels: Qrels, rows: Ints, lists: Ints, float32: bool) -> list[int]:
         """How many documents of its tie group stand before each judged document."""
-        docs = qrels.docs.strings(rows)
+        groups: dict[int, dict[str, int]] = {}  # of each list: document → place in its tie group
         queries = self.query_ids
-        groups: dict[tuple[int, float], dict[str, int]] = {}
         behind = []
-        for doc, place, score in zip(docs, lists.tolist(), wanted.tolist(), strict=True):
-            group = groups.get((place, score))
-            if group is None:
-                low, high = self.bounds[place], self.bounds[place + 1]
-                members = np.flatnonzero(scores[low:high] == score).tolist()
-                ids = list(self._maps[queries[place]])
-                # UTF-8 keeps the order of code points, so that comparing strings compares bytes
-                names = sorted((str(ids[member]) for member in members), reverse=True)
-                group = groups[place, score] = {name: i for i, name in enumerate(names)}
-            behind.append(group[doc])
+        for doc, place in zip(qrels.docs.strings(rows), lists.tolist(), strict=True):
+            if place not in groups:
+                scores = self._scores[self.bounds[place] : self.bounds[place + 1]]
+                groups[place] = _places_in_ties(
+                    self._maps[queries[place]], single(scores) if float32 else scores
+                )
+            behind.append(groups[place][doc])
         return behind
+
+
+def _places_in_ties(docs: Iterable[Any], scores: Floats) -> dict[str, int]:
+    """For each document that ties with others: how many of these stand before it."""
+    names: dict[float, list[str]] = {}
+    for doc, score in zip(docs, scores.tolist(), strict=True):
+        names.setdefault(score, []).append(str(doc))
+    # UTF-8 keeps the order of code points, so that comparing strings compares bytes
+    return {
+        name: i
+        for group in names.values()
+        if len(group) > 1
+        for i, name in enumerate(sorted(group, reverse=True))
+    }

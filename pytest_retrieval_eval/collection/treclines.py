@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -34,6 +33,9 @@ def read_blocks(path: PathLike) -> Iterator[Block]:
     a later block, or later in the same one. Malformed lines, scores that are no number or NaN, and a document
     that stands twice in one query raise DataError with file and line.
     """
+    np.empty(
+        8 * _SIZE, np.uint8
+    )  # freed at once: from now on the C library keeps blocks of this size for reuse
     size, have = _SIZE, 0
     data = _buffer(size)
     first_line, width = 1, None
@@ -64,11 +66,12 @@ def read_blocks(path: PathLike) -> Iterator[Block]:
             if lines is None:
                 lines = _irregular(path, first_line, data, end, width)
             width = lines.width
-            if not ended and len(lines.begins):
+            begins = lines.begins()
+            if not ended and len(begins):
                 # the last query may go on in the part of the file that is still to come
-                lines = lines.before_last_query()
-            if len(lines.begins):
-                yield lines.block()
+                lines, begins = lines.before(int(begins[-1])), begins[:-1]
+            if len(begins):
+                yield lines.block(begins)
             first_line += lines.count
             rest = data[lines.end : LEADING + have].copy()
             have = len(rest)
@@ -94,16 +97,14 @@ class _Lines:
     doc: Span
     score: Span
 
-    @cached_property
     def begins(self) -> Ints:
         """The rows in which a query begins."""
         if not len(self.line_starts):
             return np.zeros(0, np.int64)
         return np.concatenate(([0], changes(self.data, *self.query)))
 
-    def before_last_query(self) -> _Lines:
-        """Without the rows of the last query, and the lines from its first one on."""
-        row = int(self.begins[-1])
+    def before(self, row: int) -> _Lines:
+        """The rows and lines before those of a row."""
         return replace(
             self,
             count=self._line(row),
@@ -115,8 +116,8 @@ class _Lines:
             score=(self.score[0][:row], self.score[1][:row]),
         )
 
-    def block(self) -> Block:
-        """The rows with their scores, checked."""
+    def block(self, begins: Ints) -> Block:
+        """The rows with their scores, checked; a query begins in each row of ``begins``."""
         try:
             scores = parse_decimals(self.data, *self.score)
         except NotANumber as error:
@@ -125,9 +126,9 @@ class _Lines:
         if undefined.any():
             raise self._bad_score(int(undefined.argmax()))
         starts, lengths = self.query
-        queries = Ids(self.data.view(), starts[self.begins], lengths[self.begins])
+        queries = Ids(self.data.view(), starts[begins], lengths[begins])
         docs = Ids(self.data.view(), *self.doc)
-        block = Block(queries, np.append(self.begins, len(scores)), docs, scores)
+        block = Block(queries, np.append(begins, len(scores)), docs, scores)
         refuse_repeated(block, lambda row: self._where(row)[0])
         return block
 
