@@ -1,5 +1,4 @@
-"""``evaluate``: qrels and a run become per-query scores, and an account of which queries counted and which
-did not.
+"""``evaluate``: qrels and a run become per-query scores, and an account of the queries that did not count.
 
 A number without its n and without the queries that were left out is half a number: ``Scores`` carries the
 values of the queries that count for one measure, ``QueryCounts`` says what happened to all others.
@@ -8,7 +7,8 @@ values of the queries that count for one measure, ``QueryCounts`` says what happ
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -139,9 +139,8 @@ class Evaluation:
         name = measure if isinstance(measure, Measure) and measure in self._scores else _measure(measure)
         if name not in self._scores:
             counted = self._count(name)
-            self._scores[name] = Scores(
-                name, counted, self._values(name, self.ranks, counted), lambda: self._why_none(name)
-            )
+            values = self._values(name, self.ranks, counted)
+            self._scores[name] = Scores(name, counted, values, partial(self._why_none, name))
         return self._scores[name]
 
     __getitem__ = scores
@@ -170,7 +169,7 @@ class Evaluation:
             raise MeasureError(f"{name} does not say how the order of tied documents moves it.")
         low = self._values(name, self.ranks.worst(), counted)
         high = self._values(name, self.ranks.best(), counted)
-        why: Callable[[], str] = lambda: self._why_none(name)  # noqa: E731
+        why = partial(self._why_none, name)
         expected = None
         if definition.expected is not None and not self._graded(name, definition):
             values = definition.expected(self.ranks, name)[counted.rows]

@@ -61,8 +61,7 @@ def read_only(array: _A) -> _A:
 
 
 class Facts:
-    """What the qrels alone say about each query, computed once and shared by every run that is measured on
-    them.
+    """What the qrels alone say about each query, computed once and shared by all runs on them.
 
     Arrays have one entry for each query of the qrels, in their order.
     """
