@@ -1,5 +1,4 @@
-"""The ranks and grades of each query's judged documents: the one sparse table that every ranking measure
-reads.
+"""The ranks and grades of each query's judged documents: the sparse table that ranking measures read.
 
 It is as large as the qrels at most, whatever the size of the run. A measure is a sum over its rows: the
 rows above a cut-off are a prefix of the table in rank order, so that many cut-offs cost little more than

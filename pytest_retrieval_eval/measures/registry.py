@@ -1,5 +1,4 @@
-"""The one process-wide table of measure definitions: what a name means, which parameters it takes, where it
-comes from.
+"""The one process-wide table of measures: what a name means, its parameters, where it comes from.
 
 A definition is data and one function over the judged ranks, so that a measure from outside is the equal of
 ours: ``register`` it, and every gate, file and report can name it.
