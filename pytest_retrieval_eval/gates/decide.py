@@ -187,14 +187,12 @@ def _against_run(gate: Gate, target: Target, bench: Bench, side: Side) -> Verdic
         notes += weakness
     if base.updated:
         status = "updated"
-    tied = _ties(side)
-    if tied is not None:
-        rulings = {
-            rule_on(replace(comparison, after=values, value=mean)).holds
-            for values, mean in ((tied.low, tied.minimum), (tied.high, tied.maximum))
-        }
-        if rulings != {ruling.holds}:
-            notes.append(_tie_note(tied, ruling.holds))
+    tied, old_tied = _ties(side), _ties(reference)
+    # The same ties on both sides are put in the same order: nothing hangs on them.
+    sides = () if _alike(tied, old_tied) else ((tied, side.label), (old_tied, reference.label))
+    for ties, which in sides:
+        if ties is not None and not _same_over_ties(comparison, ties, ruling.holds, own=ties is tied):
+            notes.append(_tie_note(ties, ruling.holds, f" of {which}"))
     queries = changed_queries(side, reference, comparison.sign)
     bad = status == "failed"
     if bad or is_small(side, reference):
@@ -302,11 +300,30 @@ def _ends(tied: TieInterval) -> tuple[float, float]:
     return float(tied.minimum), float(tied.maximum)
 
 
-def _tie_note(tied: TieInterval, fine: bool) -> str:
+def _alike(one: TieInterval | None, other: TieInterval | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return bool(np.array_equal(one.low, other.low) and np.array_equal(one.high, other.high))
+
+
+def _same_over_ties(comparison: Comparison, tied: TieInterval, fine: bool, *, own: bool) -> bool:
+    """Whether the rule decides alike for the worst and the best order of one side's tied documents."""
+    for values, mean in ((tied.low, tied.minimum), (tied.high, tied.maximum)):
+        ordered = (
+            replace(comparison, after=values, value=mean)
+            if own
+            else replace(comparison, before=values, reference=mean)
+        )
+        if rule_on(ordered).holds != fine:
+            return False
+    return True
+
+
+def _tie_note(tied: TieInterval, fine: bool, which: str = "") -> str:
     low, high = means(*_ends(tied))
     return (
-        f"ties: over the orders of documents with equal scores the mean lies between {low} and {high}, "
-        f"and the gate would {'fail' if fine else 'pass'} for some of them"
+        f"ties: over the orders of documents with equal scores the mean{which} lies between {low} and "
+        f"{high}, and the gate would {'fail' if fine else 'pass'} for some of them"
     )
 
 

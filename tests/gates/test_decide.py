@@ -294,6 +294,14 @@ def test_ties_are_noted_where_they_decide():
     assert (against_clear.status, against_clear.ties) == ("failed", (0.5, 1.0))
     assert any("would pass for some" in note for note in against_clear.notes)
     assert MemoryBench(gold, clear).decide("mrr >= 0.8").ties is None
+    baseline_tied = MemoryBench(gold, {f"q{i}": ["x", "b"] for i in range(6)}, tied).decide("mrr >= baseline")
+    assert (baseline_tied.ok, baseline_tied.ties) == (True, None)
+    alike = MemoryBench(gold, tied, tied).decide("mrr >= baseline")
+    assert not [note for note in alike.notes if note.startswith("ties")]
+    assert any(
+        "of baseline main lies between 0.500 and 1.000, and the gate would fail" in n
+        for n in baseline_tied.notes
+    )
 
 
 # --- errors that decide --------------------------------------------------------------------------
