@@ -122,6 +122,5 @@ def cuts(bounds: Ints, rows: int = _ROWS) -> Iterator[tuple[int, int]]:
 
 
 DISTANCES = (
-    "scores rise down every list: they look like distances, where less is better; "
-    "expected scores where more is better"
+    "scores rise down every list: they look like distances, where less is better; expected scores where more is better"
 )

@@ -33,9 +33,7 @@ _BEFORE = np.array([0, *((1 << 8 * i) - 1 for i in range(8)), _ALL], _U)
 _BEHIND = np.array([_ALL, *(_ALL ^ ((1 << 8 * (i + 1)) - 1) for i in range(8)), 0], _U)
 _CARRY = np.array([0, *[0xFF] * 9], _U)
 _CASE = _U(sum((i + 1) << (60 - 8 * i) for i in range(8)))  # (1 << 8 i) * _CASE has i + 1 in its top 4 bits
-_DECIMALS = np.array(
-    [[0, *range(8 * k + 7, 8 * k - 1, -1), 0] for k in range(3)]
-)  # in the k-th word from the right
+_DECIMALS = np.array([[0, *range(8 * k + 7, 8 * k - 1, -1), 0] for k in range(3)])  # in the k-th word from the right
 
 _TENS = np.array([10**n for n in range(20)], _U)
 _FLOAT_TENS = np.array([10.0**n for n in range(23)])
@@ -80,9 +78,7 @@ def _by_python(data: Bytes, starts: Ints, ends: Ints, rows: Ints) -> list[float]
     try:
         return [float(raw[start:end]) for start, end, row in spans]
     except ValueError:
-        for start, end, row in zip(
-            (starts - low).tolist(), (ends - low).tolist(), rows.tolist(), strict=True
-        ):
+        for start, end, row in zip((starts - low).tolist(), (ends - low).tolist(), rows.tolist(), strict=True):
             try:
                 float(raw[start:end])
             except ValueError:
@@ -102,7 +98,7 @@ def _short(data: Bytes, text: Keys, ends: Ints, lengths: Ints) -> tuple[npt.NDAr
     """Values of fields of up to 16 characters, and where they are sure."""
     places = _common_places(data, ends, lengths)
     if places is not None:
-        return _fixed(text, ends, lengths, places)
+        return _fixed(data, text, ends, lengths, places)
     count = 1 if int(lengths.max()) <= 8 else 2
     parts, decimals, wrong = _digits(text, ends, lengths, count)
     mantissa = parts[0]
@@ -126,27 +122,37 @@ def _common_places(data: Bytes, ends: Ints, lengths: Ints) -> int | None:
     return None
 
 
-def _fixed(text: Keys, ends: Ints, lengths: Ints, places: int) -> tuple[npt.NDArray[np.float64], Bools]:
-    """Values of fields that all have as many decimals, and where they are sure."""
-    point = ends - (places + 1)
-    decimals = text[ends - 8]
-    decimals ^= _ZEROS
-    decimals &= _LAST[places]
-    whole = text[point - 8]
-    whole ^= _ZEROS
-    whole &= _LAST.take(lengths - (places + 1), mode="clip")
-    wrong = (decimals + _ABOVE_9) | decimals
-    wrong |= (whole + _ABOVE_9) | whole
+def _fixed(data: Bytes, text: Keys, ends: Ints, lengths: Ints, places: int) -> tuple[npt.NDArray[np.float64], Bools]:
+    """Values of fields of up to 16 characters that all have as many decimals, and where they are sure."""
+    longest = int(lengths.max())
+    word = text[ends - 8]
+    word ^= _ZEROS
+    # the characters before the point move up by one, over it, and make room for one more
+    clean = word & _BEFORE[8 - places]
+    clean <<= _U(8)
+    word &= _BEHIND[8 - places]
+    clean |= word
+    if longest <= 9:
+        clean |= data[ends - 9] ^ np.uint8(ord("0"))
+        clean &= _LAST.take(lengths - 1, mode="clip")
+        wrong = (clean + _ABOVE_9) | clean
+        mantissa = _number(clean)
+    else:
+        upper = text[ends - 16]
+        upper ^= _ZEROS
+        clean |= upper >> _U(56)
+        clean &= _LAST.take(lengths - 1, mode="clip")
+        upper <<= _U(8)
+        upper &= _LAST.take(lengths - 9, mode="clip")
+        wrong = (clean + _ABOVE_9) | clean
+        wrong |= (upper + _ABOVE_9) | upper
+        mantissa = _number(upper)
+        mantissa *= _E8
+        mantissa += _number(clean)
     wrong &= _HIGH
-    mantissa = _number(whole)
-    mantissa *= _TENS[places]
-    mantissa += _number(decimals)
-    sure = wrong == 0
-    if int(lengths.max()) > places + 9:
-        sure &= lengths <= places + 9
     values = mantissa.astype(np.float64)
-    values /= _FLOAT_TENS[places]
-    return values, sure
+    values /= _FLOAT_TENS[places]  # 15 digits at most: both are exact
+    return values, wrong == 0
 
 
 def _long(text: Keys, ends: Ints, lengths: Ints) -> tuple[npt.NDArray[np.float64], Bools]:

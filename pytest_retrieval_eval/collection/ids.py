@@ -117,9 +117,7 @@ class Ids:
         """
         sizes = [len(column.data) - PADDING for column in columns]
         offsets = np.cumsum([0, *sizes])
-        data = np.concatenate(
-            [*(column.data[:size] for column, size in zip(columns, sizes, strict=True)), _PAD]
-        )
+        data = np.concatenate([*(column.data[:size] for column, size in zip(columns, sizes, strict=True)), _PAD])
         starts = [column.starts + offset for column, offset in zip(columns, offsets[:-1], strict=True)]
         if not columns:
             return cls.of([])

@@ -18,6 +18,7 @@ PADDING = 8
 """Zero bytes that stand behind the last field of a buffer, so that every 8-byte read stays inside it."""
 
 _KEEP = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)  # the first n bytes of a little-endian word
+_LAST = ~_KEEP[::-1]  # the last n bytes
 _STEP = 0x9E3779B97F4A7C15  # odd; its powers spread the words of a long field
 _MIX = np.uint64(0xC2B2AE3D27D4EB4F)
 
@@ -88,6 +89,17 @@ def descending(data: Bytes, starts: Ints, lengths: Ints) -> list[npt.NDArray[np.
         part &= _KEEP.take(lengths - offset, mode="clip")
         order.append(~part.astype("<u8", copy=False).view(">u8").astype(np.uint64))
     return order
+
+
+def right_words(data: Bytes, ends: Ints, lengths: Ints) -> Keys:
+    """The last 8 bytes of each field as a number whose order is that of the digits there, as numbers.
+
+    ``data`` has 8 bytes before the first field.
+    """
+    word: Keys = words(data)[ends - 8]
+    word ^= np.uint64(0x3030303030303030)
+    word &= _LAST.take(lengths, mode="clip")
+    return word.byteswap()
 
 
 def scramble(keys: Keys) -> Keys:

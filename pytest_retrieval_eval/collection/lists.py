@@ -38,8 +38,7 @@ class Lists:
             return
         if "" in docs:
             raise DataError(
-                f"{where}: the hit at rank {docs.index('') + 1} has the empty string as its id; "
-                "expected a document id"
+                f"{where}: the hit at rank {docs.index('') + 1} has the empty string as its id; expected a document id"
             )
         self._docs += docs
         if scores is None:

@@ -83,8 +83,7 @@ class Block:
         """Whether a score rises anywhere from one row of a list to the next, and whether one falls."""
         if self.scores is None or len(self.scores) < 2:
             return False, False
-        inside = np.ones(len(self.scores) - 1, np.bool_)
-        inside[self.bounds[(self.bounds > 0) & (self.bounds < len(self.scores))] - 1] = False
+        inside = ~borders(self.bounds)
         rise = (self.scores[1:] > self.scores[:-1]) & inside
         fall = (self.scores[1:] < self.scores[:-1]) & inside
         return bool(rise.any()), bool(fall.any())
@@ -196,9 +195,9 @@ class RankOrder:
         self._scores = scores  # in rank order
         self._order: Ints | None = None  # place → row, where the rows do not stand in order already
         self._heads: Ints | None = None  # first place of every tie group, where there is a tie at all
+        border = borders(bounds)
         not_falling = scores[1:] >= scores[:-1]
-        inner = bounds[(bounds > 0) & (bounds < self._count)]
-        not_falling[inner - 1] = False
+        not_falling &= ~border
         steps = np.flatnonzero(not_falling)
         if not len(steps):
             return
@@ -212,7 +211,7 @@ class RankOrder:
             scores = self._scores = scores[order]
         head = np.ones(self._count, np.bool_)
         np.not_equal(scores[1:], scores[:-1], out=head[1:])
-        head[inner] = True
+        head[1:] |= border
         if not head.all():
             self._heads = np.flatnonzero(head)
 
@@ -292,6 +291,14 @@ class RankOrder:
         return np.cumsum(sizes) - sizes, np.lexsort([*keys, group])
 
 
+def borders(bounds: Ints) -> Bools:
+    """Between which neighbouring rows one list ends and another begins (one fewer than there are rows)."""
+    count = int(bounds[-1])
+    border = np.zeros(max(count - 1, 0), np.bool_)
+    border[bounds[(bounds > 0) & (bounds < count)] - 1] = True
+    return border
+
+
 def single(scores: Floats) -> Floats:
     """Scores in single precision."""
     with np.errstate(over="ignore"):  # what is beyond its range is infinity, as in C
@@ -300,9 +307,7 @@ def single(scores: Floats) -> Floats:
 
 def falling(scores: Floats, bounds: Ints) -> Floats:
     """The scores of each list, sorted to fall."""
-    rising = scores[1:] > scores[:-1]
-    rising[bounds[(bounds > 0) & (bounds < len(scores))] - 1] = False
-    if not rising.any():
+    if not ((scores[1:] > scores[:-1]) & ~borders(bounds)).any():
         return scores
     scores = scores.copy()
     for low, high in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):

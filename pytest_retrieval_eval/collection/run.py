@@ -93,9 +93,7 @@ class Run:
         ['b', 'a']
         """
         if not isinstance(hits, Mapping):
-            raise DataError(
-                f"a run is made from a mapping from query to hits, not from a {type(hits).__name__}"
-            )
+            raise DataError(f"a run is made from a mapping from query to hits, not from a {type(hits).__name__}")
         file = RunFile(lists_of(hits), depth, dict(header or {}), dict(seconds or {}), dict(errors or {}))
         return cls(file, name=name)
 
@@ -223,9 +221,7 @@ class Run:
         elif endings[-1:] and endings[-1] in _TREC_ENDINGS:
             write_trec(path, self._file, self.name)
         else:
-            raise DataError(
-                f"{path}: a run is saved as .run.jsonl, .trec, .txt or .run (also .gz, .zst, .bz2, .xz)"
-            )
+            raise DataError(f"{path}: a run is saved as .run.jsonl, .trec, .txt or .run (also .gz, .zst, .bz2, .xz)")
 
     def with_header(self, **values: object) -> Run:
         """The same run with more said about where it comes from; ``depth`` declares its depth."""

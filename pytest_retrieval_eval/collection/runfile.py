@@ -63,9 +63,7 @@ def read_run(path: PathLike) -> RunFile:
         first = next((text for _, text in lines(path) if text and not text.isspace()), "").lstrip()
     if not first.startswith(("{", "[")):
         if suffix in ([".jsonl"], [".json"]):
-            raise DataError(
-                f"{path}: the file begins with {excerpt(first)}; expected JSON, as its ending says"
-            )
+            raise DataError(f"{path}: the file begins with {excerpt(first)}; expected JSON, as its ending says")
         return RunFile(TrecFile(path))
     row = _one_object(first)
     if row is not None and "format" in row:
@@ -124,9 +122,7 @@ def _read_line(
     row: dict[str, object], where: str, lists: Lists, seconds: dict[str, float], errors: dict[str, str]
 ) -> None:
     if "query_id" not in row or "hits" not in row:
-        raise DataError(
-            f"{where}: expected the keys query_id and hits, found {', '.join(sorted(row)) or 'none'}"
-        )
+        raise DataError(f"{where}: expected the keys query_id and hits, found {', '.join(sorted(row)) or 'none'}")
     query_id, hits = json_id(row["query_id"], where), row["hits"]
     if not isinstance(hits, list):
         raise DataError(f"{where}: hits is {excerpt(hits)}; expected a list of objects")
@@ -226,9 +222,7 @@ def write_trec(path: PathLike, run: RunFile, tag: str) -> None:
         sizes = np.diff(columns.bounds)
         scores = (np.repeat(columns.bounds[1:], sizes) - np.arange(len(columns.docs))).astype(np.float64)
     for block in columns.blocks() if columns.by_list else ():
-        refuse_repeated(
-            block, lambda row: f"{path}: the TREC format cannot keep this run; save it as .run.jsonl"
-        )
+        refuse_repeated(block, lambda row: f"{path}: the TREC format cannot keep this run; save it as .run.jsonl")
     for name in (*columns.query_ids, *columns.docs):
         if _UNSAYABLE.search(name):
             raise DataError(
@@ -315,9 +309,7 @@ def lists_of(hits: Mapping[Any, Any], source: str = "") -> Columns | ScoreMaps:
             "in rank order; expected one form for the whole run"
         )
     if by_score:
-        return ScoreMaps(
-            {query: value if isinstance(value, Mapping) else {} for query, value in given.items()}
-        )
+        return ScoreMaps({query: value if isinstance(value, Mapping) else {} for query, value in given.items()})
     lists = Lists()
     for query_id, value in given.items():
         where = f"{prefix}query {query_id!r}"

@@ -34,9 +34,7 @@ class ScoreMaps:
 
     def __init__(self, maps: Mapping[str, Mapping[Any, Any]]) -> None:
         self._maps = maps
-        self.bounds = np.concatenate(
-            ([0], np.cumsum(np.fromiter(map(len, maps.values()), np.int64, len(maps))))
-        )
+        self.bounds = np.concatenate(([0], np.cumsum(np.fromiter(map(len, maps.values()), np.int64, len(maps)))))
         self._scores = self._read_scores()
         self._columns: Columns | None = None
 
@@ -53,9 +51,7 @@ class ScoreMaps:
             scores = np.array([np.nan])
         bad = bool(len(scores)) and bool(np.isnan(scores.min()))
         # One look at each dictionary finds ids that are no strings at all, or the empty one.
-        if bad or any(
-            "" in scores or type(next(iter(scores), "a")) is not str for scores in self._maps.values()
-        ):
+        if bad or any("" in scores or type(next(iter(scores), "a")) is not str for scores in self._maps.values()):
             for query, given in self._maps.items():
                 by_score(given, f"query {query!r}")
         return scores
@@ -141,9 +137,7 @@ class ScoreMaps:
         for doc, place in zip(qrels.docs.strings(rows), lists.tolist(), strict=True):
             if place not in groups:
                 scores = self._scores[self.bounds[place] : self.bounds[place + 1]]
-                groups[place] = _places_in_ties(
-                    self._maps[queries[place]], single(scores) if float32 else scores
-                )
+                groups[place] = _places_in_ties(self._maps[queries[place]], single(scores) if float32 else scores)
             behind.append(groups[place][doc])
         return behind
 
@@ -154,9 +148,4 @@ def _places_in_ties(docs: Iterable[Any], scores: Floats) -> dict[str, int]:
     for doc, score in zip(docs, scores.tolist(), strict=True):
         names.setdefault(score, []).append(str(doc))
     # UTF-8 keeps the order of code points, so that comparing strings compares bytes
-    return {
-        name: i
-        for group in names.values()
-        if len(group) > 1
-        for i, name in enumerate(sorted(group, reverse=True))
-    }
+    return {name: i for group in names.values() if len(group) > 1 for i, name in enumerate(sorted(group, reverse=True))}

@@ -96,16 +96,21 @@ class TrecFile:
         """The checked rows of the file; a query whose rows do not stand together comes more than once."""
         self._unchanged()
         rise = fall = some = False
+        misranked = 0
         for block in read_blocks(self.path):
             some = True
             if not fall:
                 up, fall = block.trend()
                 rise |= up
+            misranked += block.misranked
             yield block
         self._unchanged()
         if not some:
             raise DataError(f"{self.path}: the run has no line; expected lines of the form {FORMAT}")
-        self._warnings = (f"{self.path}: {DISTANCES}",) if rise and not fall else ()
+        if rise and not fall:
+            self._warnings = (f"{self.path}: {DISTANCES}",)
+        elif misranked:
+            self._warnings = (f"{self.path}: in {misranked} rows the rank contradicts the score; the scores were used",)
 
     def _unchanged(self) -> None:
         if _state(self.path) != self._state:

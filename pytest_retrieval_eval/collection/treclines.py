@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from pytest_retrieval_eval.collection.decimals import LEADING, NotANumber, parse_decimals
 from pytest_retrieval_eval.collection.files import BOM, PathLike, excerpt, not_utf8, open_bytes
 from pytest_retrieval_eval.collection.ids import Ids
-from pytest_retrieval_eval.collection.keys import PADDING, Bytes, Ints, changes
-from pytest_retrieval_eval.collection.located import Block
+from pytest_retrieval_eval.collection.keys import PADDING, Bytes, Ints, changes, right_words
+from pytest_retrieval_eval.collection.located import Block, borders
 from pytest_retrieval_eval.errors import DataError
 
 FORMAT = "query Q0 document rank score tag"
@@ -26,16 +27,14 @@ _COLUMNS = 6
 _TAB, _LF, _CR, _BLANK, _HASH = b"\t\n\r #"
 
 
-def read_blocks(path: PathLike) -> Iterator[Block]:
+def read_blocks(path: PathLike) -> Iterator[TrecBlock]:
     """The rows of a file, checked, a buffer full of whole queries at a time.
 
     A block is valid until the next one is asked for. A query whose rows do not stand together comes again in
     a later block, or later in the same one. Malformed lines, scores that are no number or NaN, and a document
     that stands twice in one query raise DataError with file and line.
     """
-    np.empty(
-        8 * _SIZE, np.uint8
-    )  # freed at once: from now on the C library keeps blocks of this size for reuse
+    np.empty(8 * _SIZE, np.uint8)  # freed at once: from now on the C library keeps blocks of this size for reuse
     size, have = _SIZE, 0
     data = _buffer(size)
     first_line, width = 1, None
@@ -78,6 +77,14 @@ def read_blocks(path: PathLike) -> Iterator[Block]:
             data[LEADING : LEADING + have] = rest
 
 
+class TrecBlock(Block):
+    """A block with the number of rows whose rank contradicts the score."""
+
+    __slots__ = ("misranked",)
+
+    misranked: int
+
+
 Span = tuple[Ints, Ints]  # starts and lengths
 
 
@@ -95,6 +102,7 @@ class _Lines:
     line_numbers: Ints | None  # of the line of each row, from 0; None where row i is line i
     query: Span
     doc: Span
+    rank: Span
     score: Span
 
     def begins(self) -> Ints:
@@ -113,10 +121,11 @@ class _Lines:
             line_numbers=None if self.line_numbers is None else self.line_numbers[:row],
             query=(self.query[0][:row], self.query[1][:row]),
             doc=(self.doc[0][:row], self.doc[1][:row]),
+            rank=(self.rank[0][:row], self.rank[1][:row]),
             score=(self.score[0][:row], self.score[1][:row]),
         )
 
-    def block(self, begins: Ints) -> Block:
+    def block(self, begins: Ints) -> TrecBlock:
         """The rows with their scores, checked; a query begins in each row of ``begins``."""
         try:
             scores = parse_decimals(self.data, *self.score)
@@ -128,9 +137,27 @@ class _Lines:
         starts, lengths = self.query
         queries = Ids(self.data.view(), starts[begins], lengths[begins])
         docs = Ids(self.data.view(), *self.doc)
-        block = Block(queries, np.append(begins, len(scores)), docs, scores)
+        block = TrecBlock(queries, np.append(begins, len(scores)), docs, scores)
+        block.misranked = self._misranked(scores, block.bounds)
         refuse_repeated(block, lambda row: self._where(row)[0])
         return block
+
+    def _misranked(self, scores: npt.NDArray[np.float64], bounds: Ints) -> int:
+        """In how many rows the rank falls with the score, or rises with it, from the row before."""
+        starts, lengths = self.rank
+        border = borders(bounds)
+        # Ranks that count up by one, as last digits and lengths show, contradict nothing: the usual case.
+        digit = self.data[starts + lengths - 1]
+        step = digit[1:] - digit[:-1]
+        if ((((step == 1) | (step == 256 - 9)) & (lengths[1:] >= lengths[:-1])) | border).all():
+            return 0
+        ranks = right_words(self.data, starts + lengths, lengths)
+        against = (ranks[1:] > ranks[:-1]) & (scores[1:] > scores[:-1])
+        against |= (ranks[1:] < ranks[:-1]) & (scores[1:] < scores[:-1])
+        against &= ~border
+        rows = np.flatnonzero(against)
+        numbers = (self.data[starts[row] : starts[row] + lengths[row]].tobytes() for row in (*rows, *(rows + 1)))
+        return len(rows) if all(number.isdigit() and len(number) <= 8 for number in numbers) else 0
 
     def _line(self, row: int) -> int:
         return row if self.line_numbers is None else int(self.line_numbers[row])
@@ -192,7 +219,7 @@ def _regular(path: PathLike, first_line: int, data: Bytes, end: int) -> _Lines |
     starts = np.empty(count, np.int64)
     starts[0] = LEADING
     np.add(line_ends[:-1], 1, out=starts[1:])
-    doc, score = columns[:, 1] + 1, columns[:, 3] + 1
+    doc, rank, score = columns[:, 1] + 1, columns[:, 2] + 1, columns[:, 3] + 1
     return _Lines(
         path=path,
         first_line=first_line,
@@ -204,6 +231,7 @@ def _regular(path: PathLike, first_line: int, data: Bytes, end: int) -> _Lines |
         line_numbers=None,
         query=(starts, columns[:, 0] - starts),
         doc=(doc, columns[:, 2] - doc),
+        rank=(rank, columns[:, 3] - rank),
         score=(score, columns[:, 4] - score),
     )
 
@@ -242,9 +270,9 @@ def _irregular(path: PathLike, first_line: int, data: Bytes, end: int, width: in
         )
     starts += LEADING
     ends += LEADING
-    query, doc, score = (
+    query, doc, rank, score = (
         (starts[first[rows] + column], ends[first[rows] + column] - starts[first[rows] + column])
-        for column in (0, 2, 4)
+        for column in (0, 2, 3, 4)
     )
     return _Lines(
         path=path,
@@ -257,6 +285,7 @@ def _irregular(path: PathLike, first_line: int, data: Bytes, end: int, width: in
         line_numbers=rows,
         query=query,
         doc=doc,
+        rank=rank,
         score=score,
     )
 

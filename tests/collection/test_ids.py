@@ -41,9 +41,7 @@ def test_bytes_are_compared_exactly(some: list[str], others: list[str]) -> None:
 @given(texts)
 def test_ids_are_ordered_by_bytes_descending(ids: list[str]) -> None:
     column = Ids.of(ids)
-    order = (
-        np.lexsort(descending(column.data, column.starts, column.lengths)) if ids else np.zeros(0, np.int64)
-    )
+    order = np.lexsort(descending(column.data, column.starts, column.lengths)) if ids else np.zeros(0, np.int64)
     assert column[order].strings() == sorted(ids, key=str.encode, reverse=True)
 
 
