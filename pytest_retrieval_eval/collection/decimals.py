@@ -86,7 +86,7 @@ def _by_python(data: Bytes, starts: Ints, ends: Ints, rows: Ints) -> list[float]
         raise
 
 
-class NotANumber(ValueError):  # noqa: N818  # it is what the field is
+class NotANumber(ValueError):  # it is what the field is
     """The field ``row`` is no number."""
 
     def __init__(self, row: int) -> None:

@@ -14,7 +14,7 @@ from pytest_retrieval_eval.collection.files import PathLike, bare_suffixes
 from pytest_retrieval_eval.collection.ids import Ids
 from pytest_retrieval_eval.collection.keys import Ints
 from pytest_retrieval_eval.collection.located import Located
-from pytest_retrieval_eval.collection.runfile import RunFile, lists_of, read_run, write_ours, write_trec
+from pytest_retrieval_eval.collection.runfile import STRUCTURE, RunFile, lists_of, read_run, write_ours, write_trec
 from pytest_retrieval_eval.errors import DataError
 
 if TYPE_CHECKING:
@@ -94,8 +94,8 @@ class Run:
         """
         if not isinstance(hits, Mapping):
             raise DataError(f"a run is made from a mapping from query to hits, not from a {type(hits).__name__}")
-        file = RunFile(lists_of(hits), depth, dict(header or {}), dict(seconds or {}), dict(errors or {}))
-        return cls(file, name=name)
+        file = RunFile(lists_of(hits), seconds=dict(seconds or {}), errors=dict(errors or {}))
+        return cls(file, name=name).with_header(**{**(header or {}), "depth": depth})
 
     @classmethod
     def from_retriever(cls, search: Any, queries: Any, **options: Any) -> Run:
@@ -226,6 +226,9 @@ class Run:
     def with_header(self, **values: object) -> Run:
         """The same run with more said about where it comes from; ``depth`` declares its depth."""
         depth = values.pop("depth", self.depth)
+        for key in STRUCTURE:
+            if key in values:
+                raise DataError(f"the header key {key!r} is the file format's own; expected another name")
         if depth is not None and (type(depth) is not int or depth < 1):
             raise DataError(f"the depth of a run is an integer of 1 or more, not {depth!r}")
         file = replace(self._file, depth=depth, header={**self._file.header, **values})

@@ -18,6 +18,7 @@ import numpy as np
 
 from pytest_retrieval_eval.collection.columns import Columns
 from pytest_retrieval_eval.collection.files import (
+    JsonIds,
     PathLike,
     bare_suffixes,
     excerpt,
@@ -39,7 +40,7 @@ from pytest_retrieval_eval.errors import DataError
 FORMAT, VERSION = "retrieval-run", 1
 Backing = Columns | ScoreMaps | TrecFile
 
-_STRUCTURE = ("format", "version", "depth", "ordered_by", "queries")  # of the header; the rest is provenance
+STRUCTURE = ("format", "version", "depth", "ordered_by", "queries")  # of the header; the rest is provenance
 _QUERY_KEYS = ("query_id", "query-id", "qid", "topic")
 _DOC_KEYS = ("doc_id", "corpus-id", "corpus_id", "docid", "docno", "document_id", "id")
 
@@ -108,13 +109,15 @@ def _read_ours(path: PathLike) -> RunFile:
     for number, row in rows:
         count += 1
         _read_line(row, f"{path}:{number}", lists, seconds, errors)
+    if not count:
+        raise DataError(f"{path}: the run has no query; expected a line for each query after the header")
     expected = header.get("queries")
     if expected is not None and expected != count:
         raise DataError(
             f"{path}: the header declares {excerpt(expected)} queries, the file has {count}; "
             "it was probably cut off or joined: get it again, whole"
         )
-    provenance = {key: value for key, value in header.items() if key not in _STRUCTURE}
+    provenance = {key: value for key, value in header.items() if key not in STRUCTURE}
     return RunFile(lists.columns(by_list=ordered_by == "list"), depth, provenance, seconds, errors)
 
 
@@ -207,7 +210,7 @@ def write_trec(path: PathLike, run: RunFile, tag: str) -> None:
     columns = run.backing.columns()
     tag = _UNSAYABLE.sub("_", tag) or "run"
     lost = [
-        f"{len(run.errors)} errors" if run.errors else "",
+        _count(len(run.errors), "error") if run.errors else "",
         "seconds" if run.seconds else "",
         "the header" if run.header else "",
         "the declared depth" if run.depth is not None else "",
@@ -215,10 +218,10 @@ def write_trec(path: PathLike, run: RunFile, tag: str) -> None:
     ]
     empty = int(np.count_nonzero(np.diff(columns.bounds) == 0))
     if empty:
-        lost.append(f"{empty} queries without hits")
+        lost.append(_count(empty, "query", "queries") + " without hits")
     scores = columns.scores
     if columns.by_list and not _says_order(columns):
-        lost.append("the scores: numbers that fall with the rank stand in their place, to keep the order")
+        lost.append("the scores (numbers that fall with the rank stand in their place, to keep the order)")
         sizes = np.diff(columns.bounds)
         scores = (np.repeat(columns.bounds[1:], sizes) - np.arange(len(columns.docs))).astype(np.float64)
     for block in columns.blocks() if columns.by_list else ():
@@ -233,7 +236,7 @@ def write_trec(path: PathLike, run: RunFile, tag: str) -> None:
     if lost:
         warnings.warn(f"{path}: the TREC format cannot say, and loses: {', '.join(lost)}", stacklevel=3)
     with write_atomically(path) as out:
-        for place, query_id in enumerate(columns.query_ids):
+        for query_id, place in sorted((query, i) for i, query in enumerate(columns.query_ids)):
             rows = slice(int(columns.bounds[place]), int(columns.bounds[place + 1]))
             docs = columns.docs.strings(rows)
             values = [] if scores is None else scores[rows].tolist()
@@ -243,6 +246,10 @@ def write_trec(path: PathLike, run: RunFile, tag: str) -> None:
                     for rank, (doc, score) in enumerate(zip(docs, values, strict=True), 1)
                 ).encode()
             )
+
+
+def _count(n: int, one: str, many: str = "") -> str:
+    return f"{n} {one if n == 1 else many or one + 's'}"
 
 
 def _says_order(columns: Columns) -> bool:
@@ -293,33 +300,31 @@ def _read_json(path: PathLike) -> Backing:
 def lists_of(hits: Mapping[Any, Any], source: str = "") -> Columns | ScoreMaps:
     """The lists of a mapping from query to {document: score}, or to a list in rank order."""
     prefix = f"{source}: " if source else ""
-    given: dict[str, Any] = {}
-    for key, value in hits.items():
-        query_id = json_id(key, f"{prefix}run")
-        if query_id in given:
-            raise DataError(f"{prefix}two keys of the run become the one query id {query_id!r}")
-        given[query_id] = value
+    query_ids = JsonIds()
+    given = {query_ids(key, f"{prefix}run"): value for key, value in hits.items()}
     if not given:
         raise DataError(f"{prefix}the run has no query; expected one list for each query")
-    by_list = [query for query, value in given.items() if not isinstance(value, Mapping) and _filled(value)]
-    by_score = [query for query, value in given.items() if isinstance(value, Mapping) and value]
-    if by_list and by_score:
-        raise DataError(
-            f"{prefix}query {by_score[0]!r} is a mapping, sorted by score, query {by_list[0]!r} a list "
-            "in rank order; expected one form for the whole run"
-        )
-    if by_score:
-        return ScoreMaps({query: value if isinstance(value, Mapping) else {} for query, value in given.items()})
+    where = {query: f"{prefix}query {query!r}" for query in given}
+    maps = {query: value for query, value in given.items() if isinstance(value, Mapping)}
+    others = {query: value for query, value in given.items() if query not in maps and not _is_empty_list(value)}
+    if maps and not others:
+        return ScoreMaps({query: maps.get(query, {}) for query in given})
+    scored = next((query for query, value in maps.items() if value), None)
     lists = Lists()
-    for query_id, value in given.items():
-        where = f"{prefix}query {query_id!r}"
+    for query, value in given.items():
         kinds = set(map(type, value)) if type(value) is list else set()
+        found = value if kinds in ({str}, {Hit}) else read_hits(value, where[query])
+        if scored is not None and query in others:
+            raise DataError(
+                f"{where[scored]} is a mapping, sorted by score, and {where[query]} a list in rank order; "
+                "expected one form for the whole run"
+            )
         if kinds == {str}:
-            lists.add(query_id, value, None, where)
+            lists.add(query, found, None, where[query])
         else:
-            lists.add_hits(query_id, value if kinds == {Hit} else read_hits(value, where), where)
+            lists.add_hits(query, found, where[query])
     return lists.columns(by_list=True)
 
 
-def _filled(value: object) -> bool:
-    return not isinstance(value, list | tuple) or len(value) > 0
+def _is_empty_list(value: object) -> bool:
+    return isinstance(value, list | tuple) and not value
