@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -64,10 +64,10 @@ def context_keys(node: pytest.Item) -> list[ContextKey]:
         if definition is not None:
             found.append((name, _place_of(definition)))
     datasets = marked.get("dataset")
-    names = datasets if isinstance(datasets, list | tuple) else [datasets]
+    names = cast("Sequence[str]", datasets) if isinstance(datasets, list | tuple) else [cast("str | None", datasets)]
     return [
         ContextKey(
-            dataset=cast("str | None", name),
+            dataset=name,
             run=cast("str | None", marked.get("run")),
             baseline=cast("str | None", marked.get("baseline")),
             definitions=tuple(found),
@@ -92,7 +92,7 @@ def marked_values(node: pytest.Item) -> dict[str, object]:
     for key in ("dataset", "run", "baseline"):
         value = marker.kwargs.get(key)
         listed = key == "dataset" and isinstance(value, list | tuple) and len(value) > 0
-        names = value if listed else [value]
+        names = cast("Sequence[object]", value) if listed else [value]
         if key in marker.kwargs and not all(isinstance(name, str) and name for name in names):
             expected = "a name or a list of names" if key == "dataset" else "a name or a path, as text"
             raise SettingsError(f"@pytest.mark.retrieval({key}={value!r}): expected {expected}")
@@ -165,6 +165,11 @@ class FixtureBench:
         self._session = session_of(request.config)
         self._attempt = attempt_of(self._node)
 
+    @property
+    def weak_drop(self) -> float:
+        """The mean drop that a passing gate should be able to see."""
+        return self._session.settings.weak_drop
+
     def dataset(self, name: str | None) -> Dataset:
         """The dataset that a gate names, else the test's."""
         if name is not None:
@@ -227,9 +232,7 @@ class FixtureBench:
     def options(self, keywords: Mapping[str, object]) -> dict[str, object]:
         """A gate's keywords over those of the test's marker."""
         marked = {
-            key: value
-            for key, value in marked_values(self._node).items()
-            if key not in ("dataset", "run", "baseline")
+            key: value for key, value in marked_values(self._node).items() if key not in ("dataset", "run", "baseline")
         }
         return marked | dict(keywords)
 
@@ -248,7 +251,8 @@ class FixtureBench:
         if chosen is not None or self._key.run is not None:
             given = f"--retrieval-run ({chosen})" if chosen is not None else f"the marker (run={self._key.run!r})"
             raise GateError(
-                f"{given} meets a project's own fixture retrieval_run ({_place_of(cast('FixtureDef[object]', definition))}), "
+                f"{given} meets a project's own fixture retrieval_run "
+                f"({_place_of(cast('FixtureDef[object]', definition))}), "
                 "and only one of them can be the run under test: remove one, or name the run in the gate (run=…)"
             )
         return self._as_run(ask(self._request, "retrieval_run"))

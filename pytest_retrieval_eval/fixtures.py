@@ -36,19 +36,22 @@ T = TypeVar("T")
 class AssertMetric(Protocol):
     """``assert_metric(name, **options)``: the measure of that name, to be compared."""
 
-    def __call__(self, name: str, **options: object) -> Measured: ...
+    def __call__(self, name: str, **options: object) -> Measured:
+        """Make the measured value."""
 
 
 class AssertAt(Protocol):
     """``assert_X_at(k, *, rel=None, **options)``: the measure X at cut-off k, to be compared."""
 
-    def __call__(self, k: int | None = None, *, rel: float | None = None, **options: object) -> Measured: ...
+    def __call__(self, k: int | None = None, *, rel: float | None = None, **options: object) -> Measured:
+        """Make the measured value."""
 
 
 class AssertGate(Protocol):
     """``gate("recall@5 >= baseline", **options)``: a gate in one text, decided at once."""
 
-    def __call__(self, text: str, **options: object) -> Verdict: ...
+    def __call__(self, text: str, **options: object) -> Verdict:
+        """Decide the gate."""
 
 
 # --- what a project may override -------------------------------------------------------------------------------
@@ -79,9 +82,7 @@ def retrieval_qrels(retrieval_dataset: Dataset) -> Qrels:
 
 
 @pytest.fixture(scope="session")
-def retrieval_run(
-    request: pytest.FixtureRequest, retrieval_context: ContextKey, retrieval_dataset: Dataset
-) -> Run:
+def retrieval_run(request: pytest.FixtureRequest, retrieval_context: ContextKey, retrieval_dataset: Dataset) -> Run:
     """The run under test: from the command line, the marker, the ini file, or what `retriever` returns."""
     return run_under_test(request, retrieval_context, retrieval_dataset)
 
@@ -158,7 +159,9 @@ def _bench(request: pytest.FixtureRequest, name: str) -> FixtureBench:
     return FixtureBench(request, key)
 
 
-def _measured(bench: FixtureBench, request: pytest.FixtureRequest, name: object, options: dict[str, object]) -> Measured:
+def _measured(
+    bench: FixtureBench, request: pytest.FixtureRequest, name: object, options: dict[str, object]
+) -> Measured:
     from pytest_retrieval_eval.gates.measured import Measured
     from pytest_retrieval_eval.gates.options import Options
     from pytest_retrieval_eval.measures.names import Measure

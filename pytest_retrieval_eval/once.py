@@ -80,7 +80,9 @@ def _read(stem: Path) -> dict[str, object] | None:
     if found.get("kind") == "run":
         from pytest_retrieval_eval.collection.run import Run
 
-        found["value"] = Run.read(_run_file(stem))
+        run = Run.read(_run_file(stem))
+        run.name = str(found["name"])
+        found["value"] = run
     return found
 
 
@@ -88,7 +90,7 @@ def _write(stem: Path, key: str, value: object) -> None:
     """Leave a value for the others; the record is written last, so that a value never appears in part."""
     if _is_run(value):
         cast("Run", value).save(_run_file(stem))
-        _write_json(stem, {"kind": "run"})
+        _write_json(stem, {"kind": "run", "name": cast("Run", value).name})
         return
     try:
         text = json.dumps(value)

@@ -139,8 +139,9 @@ class Session:
         if path not in self._runs:
             from pytest_retrieval_eval.collection.run import Run
 
-            run = Run.read(path)
-            self._runs[path] = run.renamed(ref) if isinstance(ref, str) and ref in self.settings.runs else run
+            self._runs[path] = Run.read(path)
+            if ref in self.settings.runs:
+                self._runs[path].name = str(ref)
         return self._runs[path]
 
     def note_parts(self, retriever: str, parts: frozenset[str]) -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
+# Sessions in this process share the engine: pytester drops what a session imports first, and numpy cannot be
+# imported twice.
+import hypothesis  # noqa: F401
 import pytest
+from support import HITS, QRELS, TAGS, TEXTS
 
-QRELS = {"q1": {"a": 1, "b": 0}, "q2": {"b": 2}, "q3": {"c": 1, "d": 1}, "q4": {"d": 3}}
-TEXTS = {"q1": "first question", "q2": "second question", "q3": "third question", "q4": "fourth question"}
-TAGS = {"q1": {"type": "policy"}, "q2": {"type": "faq"}, "q3": {"type": "policy"}, "q4": {"type": "faq"}}
-#: recall@2 is 1, 1, .5 and 0: 0.625 in the mean
-HITS = {"q1": ["a", "b"], "q2": ["c", "b"], "q3": ["c", "a", "d"], "q4": ["a", "b", "c"]}
+import pytest_retrieval_eval.gates.measured
+import pytest_retrieval_eval.reports.terminal  # noqa: F401
 
 
 @pytest.fixture(autouse=True)
@@ -93,8 +94,11 @@ class Project:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(body)
 
-    def run(self, *arguments: str) -> pytest.RunResult:
-        return self.pytester.runpytest_subprocess("-p", "no:cacheprovider", *arguments)
+    def run(self, *arguments: str, own_process: bool = False) -> pytest.RunResult:
+        """A session of this project: in this process, or in others where workers or the process itself matter."""
+        elsewhere = own_process or any(argument.startswith("-n") for argument in arguments)
+        run = self.pytester.runpytest_subprocess if elsewhere else self.pytester.runpytest_inprocess
+        return run("-p", "no:cacheprovider", *arguments)
 
 
 @pytest.fixture
@@ -104,6 +108,3 @@ def project(pytester: pytest.Pytester) -> Project:
     made.dataset()
     made.conftest()
     return made
-
-
-ProjectMaker = Callable[[], Project]

@@ -1,4 +1,4 @@
-"""What several test modules share: where real data lies, and how a pytester session is cleaned."""
+"""What several test modules share: where real data lies, and a small collection."""
 
 from __future__ import annotations
 
@@ -9,6 +9,25 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("RETRIEVAL_TEST_DATA", ROOT.parent / "shared"))
+
+
+QRELS = {"q1": {"a": 1, "b": 0}, "q2": {"b": 2}, "q3": {"c": 1, "d": 1}, "q4": {"d": 3}}
+TEXTS = {"q1": "first question", "q2": "second question", "q3": "third question", "q4": "fourth question"}
+TAGS = {"q1": {"type": "policy"}, "q2": {"type": "faq"}, "q3": {"type": "policy"}, "q4": {"type": "faq"}}
+#: recall@2 is 1, 1, .5 and 0: 0.625 in the mean
+HITS = {"q1": ["a", "b"], "q2": ["c", "b"], "q3": ["c", "a", "d"], "q4": ["a", "b", "c"]}
+
+
+def make_once(folder: Path) -> int:
+    """Claim a value that costs a mark in a file; for many processes at once."""
+    from pytest_retrieval_eval.once import Once
+
+    def make() -> int:
+        with (folder / "made").open("a") as file:
+            file.write("x")
+        return 7
+
+    return Once(folder / "once").get("key", make)
 
 
 def testdata(path: str) -> Path:

@@ -55,7 +55,5 @@ def _main(argv: list[str], console: Console) -> int:
     except Exception:
         # A traceback's usual status is 1, which here would say that a gate failed.
         traceback.print_exc()
-        console.error(
-            "this is a fault of the program, not of its input; please report it with the traceback above"
-        )
+        console.error("this is a fault of the program, not of its input; please report it with the traceback above")
     return UNUSABLE

@@ -88,9 +88,7 @@ class FileBench:
     def dataset(self, name: str | None) -> Dataset:
         """The one dataset."""
         if name not in (None, self.data.name):
-            raise GateError(
-                f"there is no dataset {name!r} here; the command line compares on {self.data.name}"
-            )
+            raise GateError(f"there is no dataset {name!r} here; the command line compares on {self.data.name}")
         return self.data
 
     def run(self, dataset: Dataset, ref: str | Path | Run | None) -> Run:
@@ -131,9 +129,7 @@ def _stored(name: str, dataset: Dataset) -> Run:
     return read_baseline(path, how_to_create=create)
 
 
-def _options(
-    arguments: argparse.Namespace, where: Mapping[str, object] | None, *, gate: bool
-) -> dict[str, Any]:
+def _options(arguments: argparse.Namespace, where: Mapping[str, object] | None, *, gate: bool) -> dict[str, Any]:
     names = ["alpha", "sided", "allow_failures", *(("rule", "allow", "judged") if gate else ())]
     return {"where": where, **{name: getattr(arguments, name) for name in names}}
 
@@ -154,9 +150,7 @@ def _check(gates: list[Gate], bench: FileBench) -> list[str]:
     return errors
 
 
-def _print(
-    bench: FileBench, reports: list[Verdict], limit: int | None, verbose: bool, console: Console
-) -> None:
+def _print(bench: FileBench, reports: list[Verdict], limit: int | None, verbose: bool, console: Console) -> None:
     told: set[str] = set()
     where = next((each.where for each in (*reports, *bench.verdicts) if each.where), "")
     about = f"{bench.data.name}, where {where}" if where else bench.data.name
@@ -194,9 +188,7 @@ def _explained(verdict: Verdict, limit: int | None) -> str:
     return explain(verdict, limit).partition("\n(a comparison raises")[0]
 
 
-def _document(
-    bench: FileBench, where: Mapping[str, object] | None, reports: list[Verdict]
-) -> dict[str, object]:
+def _document(bench: FileBench, where: Mapping[str, object] | None, reports: list[Verdict]) -> dict[str, object]:
     def undecided(verdict: Verdict) -> dict[str, Any]:
         return {key: value for key, value in verdict.to_dict().items() if key not in _DECISION}
 

@@ -66,9 +66,7 @@ def default_measures(names: Sequence[str], qrels: Qrels, *runs: Run) -> list[Nam
         if not too_deep and not (graded_only and definition(measure.name).binary):
             found.append((name, measure))
     if not found:
-        raise MeasureError(
-            f"none of the usual measures ({', '.join(names)}) fits these files; choose with -m"
-        )
+        raise MeasureError(f"none of the usual measures ({', '.join(names)}) fits these files; choose with -m")
     return found
 
 
@@ -105,14 +103,10 @@ def read_collection(path: str, *, queries: str | None = None, split: str | None 
     place = Path(path)
     if place.is_dir() or _holds_queries(place):
         if queries is not None:
-            raise SettingsError(
-                f"--queries goes with a file of judgments, and {path} is a dataset with its own"
-            )
+            raise SettingsError(f"--queries goes with a file of judgments, and {path} is a dataset with its own")
         return Dataset.read(place, split=split)
     if split is not None:
-        raise SettingsError(
-            f"--split {split}: {path} is a file of judgments, and only a dataset folder has splits"
-        )
+        raise SettingsError(f"--split {split}: {path} is a file of judgments, and only a dataset folder has splits")
     known = None if queries is None else Queries.read(queries)
     return Dataset.of(queries=known, qrels=Qrels.read(place), name=place.name)
 
@@ -139,8 +133,7 @@ def select_queries(dataset: Dataset, where: dict[str, object] | None) -> frozens
         return None
     if not any(dataset.queries.tags(query_id) for query_id in dataset.queries):
         raise GateError(
-            f"--where: no query of {dataset.name} has a tag; give the folder of the dataset, or tags with "
-            "--queries"
+            f"--where: no query of {dataset.name} has a tag; give the folder of the dataset, or tags with --queries"
         )
     return dataset.queries.select(where)
 

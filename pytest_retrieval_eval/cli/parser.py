@@ -143,8 +143,7 @@ def _add_run(parser: _Parser) -> None:
     add(
         "--split",
         metavar="NAME",
-        help="Ask only the queries that qrels/NAME.tsv judges, and those marked unanswerable (default: every "
-        "query).",
+        help="Ask only the queries that qrels/NAME.tsv judges, and those marked unanswerable (default: every query).",
     )
     add(
         "-o",
@@ -213,8 +212,7 @@ def _add_compare(parser: _Parser) -> None:
         "--judged",
         type=float,
         metavar="X",
-        help="Call a gate inconclusive where less than this share of the candidate's top documents is "
-        "judged.",
+        help="Call a gate inconclusive where less than this share of the candidate's top documents is judged.",
     )
     _add_failures(parser)
     add("-v", "--verbose", action="count", default=0, help="Show more queries; -vv shows all of them.")
@@ -224,9 +222,7 @@ def _add_compare(parser: _Parser) -> None:
 
 def _add_collection(parser: _Parser) -> None:
     parser.add_argument("qrels", metavar="QRELS", help="Relevance judgments: a file of them, or a dataset.")
-    parser.add_argument(
-        "--split", metavar="NAME", help="Which qrels/NAME.tsv of a dataset folder (default: test)."
-    )
+    parser.add_argument("--split", metavar="NAME", help="Which qrels/NAME.tsv of a dataset folder (default: test).")
     parser.add_argument(
         "--queries",
         metavar="FILE",
@@ -263,8 +259,7 @@ def _add_failures(parser: _Parser) -> None:
         type=_count,
         default=0,
         metavar="N",
-        help="Count a query 0 where the retriever failed, for up to N queries of a run (default: 0, an "
-        "error).",
+        help="Count a query 0 where the retriever failed, for up to N queries of a run (default: 0, an error).",
     )
 
 

@@ -53,13 +53,8 @@ def run_retriever(arguments: argparse.Namespace, console: Console) -> int:
     if not run.returned.any():
         console.note("the retriever returned no document for any query: is its index empty?")
     if failed:
-        console.note(
-            f"the retriever failed on {counted(len(failed), 'query', 'queries')}: {_examples(failed)}"
-        )
-    console.say(
-        f"{counted(len(queries), 'query', 'queries')} in {seconds:.1f} s, {len(failed)} failed; wrote "
-        f"{output}"
-    )
+        console.note(f"the retriever failed on {counted(len(failed), 'query', 'queries')}: {_examples(failed)}")
+    console.say(f"{counted(len(queries), 'query', 'queries')} in {seconds:.1f} s, {len(failed)} failed; wrote {output}")
     if len(failed) > arguments.allow_failures:
         console.error(
             f"the retriever failed on {len(failed)} of {counted(len(queries), 'query', 'queries')} and "
@@ -80,9 +75,7 @@ def import_retriever(text: str, *, factory: bool = False) -> Any:
         raise SettingsError(f"--retriever {text}: expected MODULE:NAME, such as myapp.search:search")
     if "/" in module_name or module_name.endswith(".py"):
         dotted = ".".join(Path(module_name).with_suffix("").parts)
-        raise SettingsError(
-            f"--retriever {text}: expected a module, not a file; did you mean {dotted}:{path}?"
-        )
+        raise SettingsError(f"--retriever {text}: expected a module, not a file; did you mean {dotted}:{path}?")
     found = _import(text, module_name)
     name = module_name
     for attribute in path.split("."):
@@ -128,31 +121,21 @@ def _cannot_import(text: str, module_name: str, error: BaseException) -> Setting
 
 def _made(text: str, factory: Any) -> Any:
     if not callable(factory):
-        raise SettingsError(
-            f"--factory: {text} is {excerpt(factory)}; expected something to call without arguments"
-        )
+        raise SettingsError(f"--factory: {text} is {excerpt(factory)}; expected something to call without arguments")
     try:
         made = factory()
     except (Exception, SystemExit) as error:
         raise SettingsError(f"--factory: {text}() failed: {_described(error)}") from error
     if inspect.iscoroutine(made):
         made.close()
-        raise SettingsError(
-            f"--factory: {text} is asynchronous; expected a plain function that returns the retriever"
-        )
+        raise SettingsError(f"--factory: {text} is asynchronous; expected a plain function that returns the retriever")
     return made
 
 
 def _described(error: BaseException) -> str:
     """An exception of the user's code, and where it was raised."""
-    frames = [
-        frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<")
-    ]
-    place = (
-        f" ({frames[-1].filename}:{frames[-1].lineno})"
-        if frames and not isinstance(error, SyntaxError)
-        else ""
-    )
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<")]
+    place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames and not isinstance(error, SyntaxError) else ""
     return f"{type(error).__name__}: {shown(str(error), 300)}{place}"
 
 
@@ -223,6 +206,4 @@ def _examples(failed: Any) -> str:
     first: dict[str, str] = {}
     for query_id, text in failed.items():
         first.setdefault(text, query_id)
-    return "; ".join(
-        f"{shown(query_id, 40)}: {shown(text, 120)}" for text, query_id in list(first.items())[:3]
-    )
+    return "; ".join(f"{shown(query_id, 40)}: {shown(text, 120)}" for text, query_id in list(first.items())[:3])

@@ -233,18 +233,15 @@ class Dataset:
         """
         if not isinstance(name, str) or not _BASELINE.fullmatch(name):
             raise DataError(
-                f"{excerpt(name)} is no name of a baseline; expected letters, digits and . _ - + "
-                "(it becomes a file)"
+                f"{excerpt(name)} is no name of a baseline; expected letters, digits and . _ - + (it becomes a file)"
             )
         if self.path is None:
             raise DataError(
                 f"the dataset {self.name or '(without name)'} is in memory, so that baseline {name!r} "
                 "has no place; read the dataset from a folder, or name the run file"
             )
-        if self.path.is_dir():
-            folder = self.path / "baselines"
-        else:
-            folder = self.path.parent / "baselines" / _stem(self.path)
+        one_file = not self.path.is_dir()
+        folder = self.path.parent / "baselines" / _stem(self.path) if one_file else self.path / "baselines"
         return folder / f"{name}.run.jsonl.gz"
 
 
@@ -279,9 +276,7 @@ def _choose_split(folder: Path, split: str | None) -> tuple[Path, str]:
     if split is None:
         split = "test" if "test" in splits else next(iter(splits)) if len(splits) == 1 else None
     if split is None:
-        raise DataError(
-            f"{home}: the splits are {', '.join(splits)} and none is test; choose one with split="
-        )
+        raise DataError(f"{home}: the splits are {', '.join(splits)} and none is test; choose one with split=")
     if split not in splits:
         raise DataError(f"{home}: there is no split {split!r}; {did_you_mean(str(split), splits)}")
     if len(splits[split]) > 1:
@@ -380,7 +375,5 @@ def _some(ids: list[str]) -> str:
 def _document(row: Mapping[str, object], where: str) -> Document:
     title, text = row.get("title"), row.get("text")
     if not isinstance(text, str) or not (title is None or isinstance(title, str)):
-        raise DataError(
-            f"{where}: the document has title {excerpt(title)} and text {excerpt(text)}; expected strings"
-        )
+        raise DataError(f"{where}: the document has title {excerpt(title)} and text {excerpt(text)}; expected strings")
     return Document(title or "", text)

@@ -90,9 +90,7 @@ def open_bytes(path: PathLike) -> BinaryIO:
         raw.close()
         raise DataError(f"{path}: the file has no bytes, so it is no {kind} file; it was probably cut off")
     try:
-        return cast(
-            BinaryIO, io.BufferedReader(_Guarded(_decompressor(kind, raw, path), raw, path, kind), _CHUNK)
-        )
+        return cast(BinaryIO, io.BufferedReader(_Guarded(_decompressor(kind, raw, path), raw, path, kind), _CHUNK))
     except BaseException:
         raw.close()
         raise
@@ -164,8 +162,7 @@ def json_value(text: str, where: str, *, expected: str = "JSON", whole_file: boo
         place = f"{where}:{error.lineno}" if whole_file else where
         line = text.split("\n")[error.lineno - 1] if whole_file else text
         raise DataError(
-            f"{place}: malformed JSON ({error.msg} at column {error.colno}) in {excerpt(line)}; "
-            f"expected {expected}"
+            f"{place}: malformed JSON ({error.msg} at column {error.colno}) in {excerpt(line)}; expected {expected}"
         ) from None
     except _RepeatedKeyError as error:
         raise DataError(f"{where}: the key {error.key!r} stands twice in one JSON object") from None
@@ -393,8 +390,7 @@ def _zstandard(path: PathLike) -> Any:
         import zstandard
     except ImportError:
         raise DataError(
-            f"{path}: zstd files need the package zstandard; "
-            "install it with: pip install 'pytest-retrieval-eval[zstd]'"
+            f"{path}: zstd files need the package zstandard; install it with: pip install 'pytest-retrieval-eval[zstd]'"
         ) from None
     return zstandard
 
@@ -418,9 +414,7 @@ def _compressor(kind: str | None, raw: io.BufferedWriter, path: PathLike) -> Bin
         return cast(BinaryIO, bz2.BZ2File(raw, "wb"))
     if kind == "xz":
         return cast(BinaryIO, lzma.LZMAFile(raw, "wb"))
-    return cast(
-        BinaryIO, _zstandard(path).ZstdCompressor(write_checksum=True).stream_writer(raw, closefd=False)
-    )
+    return cast(BinaryIO, _zstandard(path).ZstdCompressor(write_checksum=True).stream_writer(raw, closefd=False))
 
 
 class _Guarded(io.RawIOBase):
@@ -445,9 +439,7 @@ class _Guarded(io.RawIOBase):
             raise _cannot("read", self._path, error) from error
 
     def _damaged(self, error: Exception) -> DataError:
-        return DataError(
-            f"{self._path}: the {self._kind} file cannot be decompressed ({error}); get it again, whole"
-        )
+        return DataError(f"{self._path}: the {self._kind} file cannot be decompressed ({error}); get it again, whole")
 
     def close(self) -> None:
         if not self.closed:

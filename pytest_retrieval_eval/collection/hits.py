@@ -85,9 +85,7 @@ def _iterate(result: object, where: str) -> Iterator[Any]:
     if isinstance(result, Set):
         raise DataError(f"{where}: the retriever returned a set, which has no order; expected {_LISTS}")
     if result is None:
-        raise DataError(
-            f"{where}: the retriever returned None; expected {_LISTS} (an empty list for no hits)"
-        )
+        raise DataError(f"{where}: the retriever returned None; expected {_LISTS} (an empty list for no hits)")
     if isinstance(result, (str, bytes, bytearray)):
         raise DataError(f"{where}: the retriever returned the text {excerpt(result)}; expected {_LISTS}")
     if hasattr(result, "iloc"):  # iterating over a data frame gives the names of its columns
@@ -126,9 +124,7 @@ def _from_object(item: Any, place: str, where: str) -> Hit:
         span = _span(getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None))
         meta = _Extra(getattr(node, "metadata", None))
         parent = getattr(node, "ref_doc_id", None)
-        return Hit(
-            doc, score, meta.doc_id or (parent if isinstance(parent, str) else None), *(span or meta.span)
-        )
+        return Hit(doc, score, meta.doc_id or (parent if isinstance(parent, str) else None), *(span or meta.span))
     return _from_fields(lambda key: getattr(item, key, None), item, place, where)
 
 
@@ -195,9 +191,7 @@ def _score(value: Any, doc: str, where: str) -> float | None:
         try:
             value = value.item()  # a tensor or array of one number
         except Exception:
-            raise DataError(
-                f"{where}: document {doc!r} has the score {excerpt(value)}; expected a number"
-            ) from None
+            raise DataError(f"{where}: document {doc!r} has the score {excerpt(value)}; expected a number") from None
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
         raise DataError(f"{where}: document {doc!r} has the score {excerpt(value)}; expected a number")
     try:

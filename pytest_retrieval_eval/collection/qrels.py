@@ -110,9 +110,7 @@ class Qrels:
         An empty entry stays a query without judgments; a mapping without any judgment raises DataError.
         """
         if not isinstance(judgments, Mapping):
-            raise DataError(
-                f"qrels are {excerpt(judgments)}; expected a mapping from query to {{document: grade}}"
-            )
+            raise DataError(f"qrels are {excerpt(judgments)}; expected a mapping from query to {{document: grade}}")
         builder = QrelsBuilder(source, scale, False)
         for query_id, judged in judgments.items():
             builder.add_query(query_id, judged, source)
@@ -153,9 +151,7 @@ class Qrels:
         try:
             pandas = importlib.import_module("pandas")
         except ImportError:
-            raise DataError(
-                "to_frame needs the package pandas; install it with: pip install pandas"
-            ) from None
+            raise DataError("to_frame needs the package pandas; install it with: pip install pandas") from None
         names = np.array(self.query_ids, dtype=object)
         return pandas.DataFrame(
             {"query_id": names[self.query], "doc_id": self.docs.strings(), "grade": self.grades.copy()}
@@ -241,8 +237,7 @@ class QrelsBuilder:
             pairs: Iterable[tuple[Any, Any]] = judged.items()
         elif judged is None or isinstance(judged, (str, bytes)) or not isinstance(judged, Iterable):
             raise DataError(
-                f"{place}: the judgments are {excerpt(judged)}; "
-                "expected {document: grade} or a list of documents"
+                f"{place}: the judgments are {excerpt(judged)}; expected {{document: grade}} or a list of documents"
             )
         else:
             docs = [(doc, 1.0) for doc in judged]
@@ -414,9 +409,7 @@ class _Table:
         elif row is not None and self._columns == _TREC and len(row) == 6:
             hint = "; 6 columns are a run (query, Q0, document, rank, score, name), not qrels"
         elif line.lstrip().startswith(b"#"):
-            hint = (
-                "; the line begins with # and has as many columns as the file: if it is a comment, remove it"
-            )
+            hint = "; the line begins with # and has as many columns as the file: if it is a comment, remove it"
         elif row is not None and number == self._data.count(b"\n") + 1:
             hint = "; it is the last line and has no line end: the file may be cut off"
         shown = line.decode().rstrip("\r")

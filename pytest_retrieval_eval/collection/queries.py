@@ -142,9 +142,7 @@ class Queries:
             found: set[str] = set()
             options = wanted if isinstance(wanted, (list, tuple, Set)) else [wanted]
             if not options:
-                raise DataError(
-                    f"where {tag} = []: an empty list selects no query; expected at least one value"
-                )
+                raise DataError(f"where {tag} = []: an empty list selects no query; expected at least one value")
             for option in options:
                 text = json_text(option, f"where {tag}")
                 if text not in values:
@@ -196,16 +194,12 @@ class QueriesBuilder:
         """One query; ``row`` holds what a line of queries.jsonl holds. Returns the id as text."""
         key = self._ids(query_id, where)
         if key in self._by_id:
-            raise DataError(
-                f"{where}: the query id {key!r} stands already at {self._places[key]}; ids are unique"
-            )
+            raise DataError(f"{where}: the query id {key!r} stands already at {self._places[key]}; ids are unique")
         text = _first(row, TEXT_KEYS, where, f"query {key!r}")
         if not isinstance(text, str):
             raise DataError(f"{where}: the text of query {key!r} is {excerpt(text)}; expected a string")
         if not _is_unicode(text):
-            raise DataError(
-                f"{where}: the text of query {key!r} has half of a surrogate pair; expected Unicode text"
-            )
+            raise DataError(f"{where}: the text of query {key!r} has half of a surrogate pair; expected Unicode text")
         tags = {**_fields(row, "metadata", key, where), **_fields(row, "tags", key, where)}
         unanswerable = row.get("unanswerable")
         if not (unanswerable is None or isinstance(unanswerable, bool)):
@@ -280,9 +274,7 @@ def _fields(row: Mapping[str, object], name: str, key: str, where: str) -> Mappi
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise DataError(
-            f"{where}: the {name} of query {key!r} are {excerpt(value)}; expected an object {{…}}"
-        )
+        raise DataError(f"{where}: the {name} of query {key!r} are {excerpt(value)}; expected an object {{…}}")
     return {name: _frozen(part) for name, part in value.items()}
 
 
@@ -314,9 +306,7 @@ def _table(path: PathLike) -> Iterator[tuple[int, str, str]]:
         if not tab:
             if line.startswith("#"):
                 continue
-            raise DataError(
-                f"{path}:{number}: {excerpt(line)} has no tab; expected a query id, a tab, and a text"
-            )
+            raise DataError(f"{path}:{number}: {excerpt(line)} has no tab; expected a query id, a tab, and a text")
         if first:
             first = line.startswith("#")
             if query_id.strip().lower() in _HEADER_IDS and text.strip().lower() in _HEADER_TEXTS:

@@ -109,9 +109,7 @@ class _Answer:
 class _Session:
     """One pass over the queries: the answers, times and errors so far."""
 
-    def __init__(
-        self, call: Callable[[Any], Any], depth: int, batched: bool, clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, call: Callable[[Any], Any], depth: int, batched: bool, clock: Callable[[], float]) -> None:
         self._call, self._depth, self._batched, self._clock = call, depth, batched, clock
         self.hits: dict[str, list[Hit]] = {}
         self.seconds: dict[str, float] = {}
@@ -368,8 +366,7 @@ def _progress(wanted: bool | None, total: int) -> AbstractContextManager[Callabl
     except ImportError:
         if wanted:
             raise SettingsError(
-                "progress=True needs the package tqdm; "
-                "install it with: pip install 'pytest-retrieval-eval[progress]'"
+                "progress=True needs the package tqdm; install it with: pip install 'pytest-retrieval-eval[progress]'"
             ) from None
         return nullcontext(_nothing)
     return _Bar(tqdm, total, 0.0 if wanted else _QUIET_SECONDS)
@@ -381,9 +378,7 @@ def _nothing(_: int) -> None:
 
 class _Bar:
     def __init__(self, tqdm: Any, total: int, delay: float) -> None:
-        self._bar = tqdm(
-            total=total, delay=delay, desc="retrieving", unit="query", file=sys.stderr, leave=False
-        )
+        self._bar = tqdm(total=total, delay=delay, desc="retrieving", unit="query", file=sys.stderr, leave=False)
 
     def __enter__(self) -> Callable[[int], object]:
         return self._bar.update  # type: ignore[no-any-return]

@@ -14,7 +14,15 @@ from pytest_retrieval_eval.collection.files import PathLike, bare_suffixes
 from pytest_retrieval_eval.collection.ids import Ids
 from pytest_retrieval_eval.collection.keys import Ints
 from pytest_retrieval_eval.collection.located import Located
-from pytest_retrieval_eval.collection.runfile import STRUCTURE, RunFile, lists_of, read_run, write_ours, write_trec
+from pytest_retrieval_eval.collection.runfile import (
+    STRUCTURE,
+    TREC_ENDINGS,
+    RunFile,
+    lists_of,
+    read_run,
+    write_ours,
+    write_trec,
+)
 from pytest_retrieval_eval.errors import DataError
 
 if TYPE_CHECKING:
@@ -23,8 +31,6 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.qrels import Qrels
 
 __all__ = ["Located", "Ranking", "Run"]
-
-_TREC_ENDINGS = (".trec", ".txt", ".run")
 
 
 @dataclass(frozen=True)
@@ -218,7 +224,7 @@ class Run:
         endings = bare_suffixes(path)
         if endings[-2:] == [".run", ".jsonl"]:
             write_ours(path, self._file)
-        elif endings[-1:] and endings[-1] in _TREC_ENDINGS:
+        elif endings[-1:] and endings[-1] in TREC_ENDINGS:
             write_trec(path, self._file, self.name)
         else:
             raise DataError(f"{path}: a run is saved as .run.jsonl, .trec, .txt or .run (also .gz, .zst, .bz2, .xz)")

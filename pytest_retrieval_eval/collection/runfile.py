@@ -40,6 +40,7 @@ from pytest_retrieval_eval.errors import DataError
 FORMAT, VERSION = "retrieval-run", 1
 Backing = Columns | ScoreMaps | TrecFile
 
+TREC_ENDINGS = (".trec", ".txt", ".run")
 STRUCTURE = ("format", "version", "depth", "ordered_by", "queries")  # of the header; the rest is provenance
 _QUERY_KEYS = ("query_id", "query-id", "qid", "topic")
 _DOC_KEYS = ("doc_id", "corpus-id", "corpus_id", "docid", "docno", "document_id", "id")
@@ -57,11 +58,11 @@ class RunFile:
 
 
 def read_run(path: PathLike) -> RunFile:
-    """The run in a file, in the format that its content has; a TREC file is only opened."""
+    """The run in a file, in the format that its ending or its content says; a TREC file is only opened."""
     suffix = bare_suffixes(path)[-1:]
-    first = ""
-    if suffix != [".trec"]:
-        first = next((text for _, text in lines(path) if text and not text.isspace()), "").lstrip()
+    if suffix and suffix[0] in TREC_ENDINGS:
+        return RunFile(TrecFile(path))
+    first = next((text for _, text in lines(path) if text and not text.isspace()), "").lstrip()
     if not first.startswith(("{", "[")):
         if suffix in ([".jsonl"], [".json"]):
             raise DataError(f"{path}: the file begins with {excerpt(first)}; expected JSON, as its ending says")

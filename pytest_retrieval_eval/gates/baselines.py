@@ -83,9 +83,7 @@ def changes_since(
     header = baseline.header
     changes: list[str] = []
     if _differs(header.get("labels"), lambda: dataset.label_digest):
-        changes.append(
-            "the labels have changed since the baseline was saved; both sides are scored on today's"
-        )
+        changes.append("the labels have changed since the baseline was saved; both sides are scored on today's")
     if new is None:
         known = frozenset(baseline.query_ids)
         new = [query for query in dataset.qrels.query_ids if query not in known]

@@ -69,9 +69,7 @@ def check(gate: Gate, bench: Bench, candidate: Callable[[], Side] | None = None)
     return verdict
 
 
-def record_error(
-    text: str, measure: Measure, operator: str, options: Options, bench: Bench, error: GateError
-) -> None:
+def record_error(text: str, measure: Measure, operator: str, options: Options, bench: Bench, error: GateError) -> None:
     """Record that a comparison was tried and nothing could be measured."""
     bench.record(
         Verdict(
@@ -177,9 +175,7 @@ def _against_run(gate: Gate, target: Target, bench: Bench, side: Side) -> Verdic
     raw = bootstrap_mean(comparison.sign * d, level=_LEVEL)
     sided = comparison.sided
     status: Status = "passed" if ruling.holds else "failed"
-    notes = list(_side_notes(side)) + [
-        f"{reference.label}: {note}" for note in _side_notes(reference, also=side)
-    ]
+    notes = list(_side_notes(side)) + [f"{reference.label}: {note}" for note in _side_notes(reference, also=side)]
     if reference.run is side.run and not base.updated:
         notes.append("both sides are the same run")
     if status == "passed":
@@ -310,9 +306,7 @@ def _same_over_ties(comparison: Comparison, tied: TieInterval, fine: bool, *, ow
     """Whether the rule decides alike for the worst and the best order of one side's tied documents."""
     for values, mean in ((tied.low, tied.minimum), (tied.high, tied.maximum)):
         ordered = (
-            replace(comparison, after=values, value=mean)
-            if own
-            else replace(comparison, before=values, reference=mean)
+            replace(comparison, after=values, value=mean) if own else replace(comparison, before=values, reference=mean)
         )
         if rule_on(ordered).holds != fine:
             return False
@@ -338,8 +332,7 @@ def _side_notes(side: Side, also: Side | None = None) -> tuple[str, ...]:
             # The retriever may have no more, or was asked for too few: nobody declared which.
             counts = replace(counts, short=())
             notes.append(
-                f"every list ends at rank {longest}, and {side.measure} looks at {cutoff}: "
-                "the run declares no depth"
+                f"every list ends at rank {longest}, and {side.measure} looks at {cutoff}: the run declares no depth"
             )
     notes += counts.notes()
     notes += side.dataset.warnings
@@ -374,7 +367,6 @@ def _judged_enough(verdict: Verdict, options: Options, side: Side) -> Verdict:
     )
     found = "undefined" if after is None else means(after, options.judged, digits=2)[0]
     reason = (
-        f"{side.judged_at} is {found} and should be at least {options.judged:g}; "
-        f"{counted(len(pairs), 'pair')} to judge"
+        f"{side.judged_at} is {found} and should be at least {options.judged:g}; {counted(len(pairs), 'pair')} to judge"
     )
     return replace(verdict, status="inconclusive", reason=reason, to_judge=pairs)

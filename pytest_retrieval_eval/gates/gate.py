@@ -46,13 +46,9 @@ class Gate:
 
     def __post_init__(self) -> None:
         if self.operator not in OPERATORS:
-            raise SettingsError(
-                f"a gate compares with >=, >, <= or <, not with {shown(str(self.operator))!r}"
-            )
+            raise SettingsError(f"a gate compares with >=, >, <= or <, not with {shown(str(self.operator))!r}")
         if not isinstance(self.target, Target):
-            object.__setattr__(
-                self, "target", real_number(self.target, f"what {self.measure} is compared with")
-            )
+            object.__setattr__(self, "target", real_number(self.target, f"what {self.measure} is compared with"))
 
     def __str__(self) -> str:
         target = str(self.target) if isinstance(self.target, Target) else number(self.target)
@@ -138,9 +134,7 @@ def _target(right: str, text: str) -> Target | float:
     return total
 
 
-def _product(
-    tokens: list[str | float | Target], at: int, right: str, text: str
-) -> tuple[Target | float, int]:
+def _product(tokens: list[str | float | Target], at: int, right: str, text: str) -> tuple[Target | float, int]:
     value: Target | float | None = None
     while True:
         if at >= len(tokens) or isinstance(tokens[at], str):

@@ -185,9 +185,7 @@ def _significant(comparison: Comparison, test: PairedTest) -> Ruling:
         )
     p = test.p_worse if sided == "one" else test.p_two_sided
     if p < options.alpha:
-        return Ruling(
-            False, f"{by_mean.reason}, and p = {p_text(p)} {sided}-sided is below {options.alpha:g}"
-        )
+        return Ruling(False, f"{by_mean.reason}, and p = {p_text(p)} {sided}-sided is below {options.alpha:g}")
     return Ruling(True, f"{by_mean.reason}, but p = {p_text(p)} {sided}-sided is not below {options.alpha:g}")
 
 

@@ -147,8 +147,7 @@ def _failures(
         return failed
     texts = list(dict.fromkeys(failed.values()))[:3]
     examples = "; ".join(
-        f"{shown(next(query for query in failed if failed[query] == text), 40)}: {shown(text, 120)}"
-        for text in texts
+        f"{shown(next(query for query in failed if failed[query] == text), 40)}: {shown(text, 120)}" for text in texts
     )
     total = len(asked)
     tolerated = f", {options.allow_failures} tolerated" if options.allow_failures else ""
@@ -173,9 +172,7 @@ def _refuse_empty(side: Side) -> None:
         raise GateError(f"{label} returned no document for any query of {name}: is its index empty?")
     relevant = int((ranks.facts.relevant(side.measure.rel) > 0).sum())
     if not len(ranks.query) and relevant >= _FEW:
-        ids = [
-            qrels.query_ids[int(i)] for i in np.flatnonzero((ranks.facts.judged > 0) & (ranks.returned > 0))
-        ]
+        ids = [qrels.query_ids[int(i)] for i in np.flatnonzero((ranks.facts.judged > 0) & (ranks.returned > 0))]
         found = side.run.rankings(ids[:20], depth=100)
         returned = [doc for query in found for doc in found[query].docs]
         gold = [doc for query in ids[:20] for doc in qrels.of_query(query)]

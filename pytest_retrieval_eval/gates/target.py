@@ -133,9 +133,7 @@ class Target:
                 "and then add or multiply"
             )
         if not isinstance(name, str) or not name:
-            raise OperandError(
-                f"a baseline's name is a text such as baseline['release-4'], not {_kind(name)}"
-            )
+            raise OperandError(f"a baseline's name is a text such as baseline['release-4'], not {_kind(name)}")
         return Target(Reference("baseline", name))
 
     @property
@@ -160,8 +158,7 @@ class Target:
         factor = self._number(other, "*")
         if factor <= 0:
             raise SettingsError(
-                f"{number(factor)} * {self}: a target is a · run + b with a > 0; "
-                "for a fixed target write the number"
+                f"{number(factor)} * {self}: a target is a · run + b with a > 0; for a fixed target write the number"
             )
         return Target(self.reference, self.scale * factor, self.offset * factor)
 
@@ -181,9 +178,7 @@ class Target:
     __pow__ = __rpow__ = _refuse_arithmetic
 
     def _refuse_comparison(self, other: object) -> NoReturn:
-        raise OperandError(
-            f"{self} is a target and has no value of its own: write assert_metric('recall@5') >= {self}"
-        )
+        raise OperandError(f"{self} is a target and has no value of its own: write assert_metric('recall@5') >= {self}")
 
     def _compared(self, other: object) -> Any:
         # A Measured on the other side answers through its reflected comparison.

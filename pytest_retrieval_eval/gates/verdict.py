@@ -210,8 +210,7 @@ class Verdict:
         known = _fields(cls, fields)
         if known["status"] not in STATUSES:
             raise DataError(
-                f"a verdict cannot have the status {known['status']!r}; "
-                f"{did_you_mean(str(known['status']), STATUSES)}"
+                f"a verdict cannot have the status {known['status']!r}; {did_you_mean(str(known['status']), STATUSES)}"
             )
         if known.get("interval") is not None:
             known["interval"] = Interval(**known["interval"])
@@ -232,9 +231,7 @@ def _fields(cls: type, fields: Mapping[str, Any]) -> dict[str, Any]:
         if each.name in fields:
             known[each.name] = fields[each.name]
         elif each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING:
-            raise DataError(
-                f"a {cls.__name__} without {each.name!r} cannot be read; it was written incompletely"
-            )
+            raise DataError(f"a {cls.__name__} without {each.name!r} cannot be read; it was written incompletely")
     return known
 
 

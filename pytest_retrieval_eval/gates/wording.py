@@ -86,9 +86,7 @@ def means(*values: float, digits: int = 3) -> list[str]:
     for decimals in range(digits, 12):
         texts = [_fixed(value, decimals) for value in values]
         if all(
-            abs(a - b) <= 1e-9 or texts[i] != texts[j]
-            for i, a in enumerate(values)
-            for j, b in enumerate(values[:i])
+            abs(a - b) <= 1e-9 or texts[i] != texts[j] for i, a in enumerate(values) for j, b in enumerate(values[:i])
         ):
             return texts
     return [_fixed(value, 12) for value in values]

@@ -83,9 +83,7 @@ def evaluate(
         )
     ranks = judged_ranks(qrels, run, trec=trec)
     if not ranks.in_run.any() and not ranks.unknown:
-        raise GateError(
-            f"the run {run.name or run.source or 'given'} has no query at all: nothing can be measured."
-        )
+        raise GateError(f"the run {run.name or run.source or 'given'} has no query at all: nothing can be measured.")
     evaluation = Evaluation(qrels, run, ranks, names, queries, select, trec=trec, complete=complete)
     for name in names:
         evaluation.scores(name)
@@ -250,8 +248,7 @@ class Evaluation:
         if not np.isfinite(values).all():
             place = int(np.flatnonzero(~np.isfinite(values))[0])
             raise MeasureError(
-                f"the measure {measure} gave {values[place]} for query {counted.ids[place]}; "
-                "expected a finite number."
+                f"the measure {measure} gave {values[place]} for query {counted.ids[place]}; expected a finite number."
             )
         return read_only(values)
 
@@ -298,19 +295,14 @@ class Evaluation:
         if self.trec and not (self.ranks.in_run & (facts.judged > 0) & self._inside).any():
             return said + f"no topic of {source} is in the run."
         if definition.counts is not None:
-            return (
-                said + f"the run has no list for any judged query of {source}, or the measure leaves all out."
-            )
+            return said + f"the run has no list for any judged query of {source}, or the measure leaves all out."
         relevant = self._relevant(measure, definition)
         if not relevant.any():
             by_level = definition.binary and not self._graded(measure, definition)
             level = f">= {measure.rel:g}" if by_level else "above 0"
-            return (
-                said + f"no document has grade {level}; the highest grade in {source} is {facts.highest:g}."
-            )
+            return said + f"no document has grade {level}; the highest grade in {source} is {facts.highest:g}."
         return said + (
-            f"the {int(relevant.sum())} queries of {source} with a relevant document are unanswerable or "
-            "not selected."
+            f"the {int(relevant.sum())} queries of {source} with a relevant document are unanswerable or not selected."
         )
 
     def _check_select(self) -> None:

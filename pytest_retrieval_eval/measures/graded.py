@@ -77,9 +77,7 @@ def _shared(label: Floats, place: Ints) -> Floats:
         rows = np.arange(start, stop)
         later = np.repeat(rows, counts)
         first = np.cumsum(counts) - counts
-        earlier = (
-            np.arange(len(later)) - np.repeat(first, counts) + np.repeat(rows - place[start:stop], counts)
-        )
+        earlier = np.arange(len(later)) - np.repeat(first, counts) + np.repeat(rows - place[start:stop], counts)
         sums[start:stop] = np.add.reduceat(np.minimum(label[earlier], label[later]), first)
         start = stop
     return sums

@@ -49,10 +49,7 @@ class Measure:
                 raise _bad_cutoff(f"{self.name}@{self.cutoff}", repr(self.cutoff))
             object.__setattr__(self, "cutoff", _in_range(f"{self.name}@{self.cutoff}", int(self.cutoff)))
         params = tuple(
-            sorted(
-                (key, float(value) if isinstance(value, (int, float)) else value)
-                for key, value in self.params
-            )
+            sorted((key, float(value) if isinstance(value, (int, float)) else value) for key, value in self.params)
         )
         object.__setattr__(self, "params", params)
 
@@ -147,9 +144,7 @@ def _parse(text: str) -> Measure:
     if rest.strip():
         mark, _, number = rest.strip().partition("@")
         if mark or not rest.strip().startswith("@"):
-            raise _malformed(
-                text, f"after {text[: len(text) - len(rest)]} only a cut-off such as @10 may follow"
-            )
+            raise _malformed(text, f"after {text[: len(text) - len(rest)]} only a cut-off such as @10 may follow")
         if not _WHOLE.fullmatch(number.strip()):
             raise _bad_cutoff(text, number.strip() or "empty")
         cutoff = _in_range(text, int(number))
@@ -162,9 +157,7 @@ def _bad_cutoff(text: str, given: str) -> MeasureError:
 
 def _in_range(text: str, cutoff: int) -> int:
     if cutoff < 1:
-        raise MeasureError(
-            f"{text}: the cut-off must be at least 1, for it counts the ranks that are looked at."
-        )
+        raise MeasureError(f"{text}: the cut-off must be at least 1, for it counts the ranks that are looked at.")
     if cutoff > _DEEPEST:
         raise MeasureError(f"{text}: the cut-off is beyond any ranking; the largest is {_DEEPEST}.")
     return cutoff
@@ -260,8 +253,7 @@ def _check(declared: registry.Parameter, key: str, value: ParameterValue, text: 
         bounds = [f"above {_print(declared.above)}"] if math.isfinite(declared.above) else []
         bounds += [f"below {_print(declared.below)}"] if math.isfinite(declared.below) else []
         raise MeasureError(
-            f"{text}: {key} must be a number {' and '.join(bounds)}, not {_print(value)}: "
-            f"it is {declared.meaning}."
+            f"{text}: {key} must be a number {' and '.join(bounds)}, not {_print(value)}: it is {declared.meaning}."
         )
     if isinstance(value, str) and value in declared.words:
         return
@@ -269,6 +261,5 @@ def _check(declared: registry.Parameter, key: str, value: ParameterValue, text: 
         raise MeasureError(f"{text}: {key} cannot be {value}; {did_you_mean(value, declared.words)}")
     expected = [*(["a number"] if declared.number else []), *declared.words]
     raise MeasureError(
-        f"{text}: {key} cannot be {_print(value)}; expected {' or '.join(expected)}: "
-        f"it is {declared.meaning}."
+        f"{text}: {key} cannot be {_print(value)}; expected {' or '.join(expected)}: it is {declared.meaning}."
     )

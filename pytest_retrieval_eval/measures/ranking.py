@@ -40,11 +40,7 @@ def recall(ranks: JudgedRanks, measure: Measure) -> Floats:
 
 def f1(ranks: JudgedRanks, measure: Measure) -> Floats:
     """Harmonic mean of precision@k and recall@k, which is 2 · relevant in the top k ÷ (k + R)."""
-    return (
-        2.0
-        * ranks.hits(measure.rel, measure.cutoff)
-        / (cutoff_of(measure) + ranks.facts.relevant(measure.rel))
-    )
+    return 2.0 * ranks.hits(measure.rel, measure.cutoff) / (cutoff_of(measure) + ranks.facts.relevant(measure.rel))
 
 
 def reciprocal_rank(ranks: JudgedRanks, measure: Measure) -> Floats:

@@ -44,9 +44,7 @@ class Scores:
 
     __slots__ = ("_counted", "_mean", "_why_none", "measure", "values")
 
-    def __init__(
-        self, measure: Measure, counted: Counted, values: Floats, why_none: Callable[[], str]
-    ) -> None:
+    def __init__(self, measure: Measure, counted: Counted, values: Floats, why_none: Callable[[], str]) -> None:
         self.measure = measure
         self.values = values
         self._counted = counted

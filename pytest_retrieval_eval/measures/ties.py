@@ -72,9 +72,7 @@ def expected_precision(ranks: JudgedRanks, measure: Measure) -> Floats:
 
 def expected_recall(ranks: JudgedRanks, measure: Measure) -> Floats:
     """The expected number of hits ÷ R."""
-    return _expected_hits(ranks, measure.rel, measure.cutoff) / np.maximum(
-        ranks.facts.relevant(measure.rel), 1
-    )
+    return _expected_hits(ranks, measure.rel, measure.cutoff) / np.maximum(ranks.facts.relevant(measure.rel), 1)
 
 
 def expected_f1(ranks: JudgedRanks, measure: Measure) -> Floats:
@@ -151,9 +149,7 @@ def expected_average_precision(ranks: JudgedRanks, measure: Measure) -> Floats:
     return total / np.maximum(ranks.facts.relevant(measure.rel), 1)
 
 
-def mean_discount(
-    first: Ints, last: Ints, cutoff: int | None, discount: Callable[[Floats], Floats]
-) -> Floats:
+def mean_discount(first: Ints, last: Ints, cutoff: int | None, discount: Callable[[Floats], Floats]) -> Floats:
     """The mean of a discount over the ranks ``first`` to ``last``; it is 0 below the cut-off."""
     cutoff = cutoff or _ALL
     sums = np.append(0.0, np.cumsum(discount(np.arange(1.0, int(last.max(initial=0)) + 1))))

@@ -85,9 +85,7 @@ for _definition in (
         "Moffat & Zobel, Rank-Biased Precision, ACM TOIS 27(1), 2008",
         rbp,
         graded=graded_rbp,
-        parameters={
-            "p": Parameter("the chance to go on to the next rank", 0.8, number=True, above=0.0, below=1.0)
-        },
+        parameters={"p": Parameter("the chance to go on to the next rank", 0.8, number=True, above=0.0, below=1.0)},
         rises=True,
         expected=expected_rbp,
     ),

@@ -61,16 +61,13 @@ def _evidence_of_pair(verdict: Verdict) -> list[str]:
             effect += f"  {100 * level:g} % CI [{_difference(low)}, {_difference(high)}] ({method})"
         first.append(effect)
     if verdict.p is not None:
-        first.append(
-            f"p = {p_text(verdict.p)} {verdict.sided}-sided (paired randomization, {verdict.p_method})"
-        )
+        first.append(f"p = {p_text(verdict.p)} {verdict.sided}-sided (paired randomization, {verdict.p_method})")
     second = [f"{verdict.worse} worse · {verdict.better} better · {verdict.equal} equal of {verdict.n}"]
     if verdict.identical:
         second[0] += ": identical"
     if verdict.detectable is not None:
         second.append(
-            f"smallest detectable drop {_plain(verdict.detectable)} "
-            f"(80 % power, one-sided {_share(verdict.alpha)})"
+            f"smallest detectable drop {_plain(verdict.detectable)} (80 % power, one-sided {_share(verdict.alpha)})"
         )
     old, new = verdict.judged[1], verdict.judged[0]
     if old is not None or new is not None:
@@ -128,11 +125,7 @@ def _diff(verdict: Verdict, limit: int | None) -> list[str]:
         what = "got worse" if verdict.reference is not None else "miss the target"
         if rest == 1 and verdict.reference is None:
             what = "misses the target"
-        more = (
-            f"{rest} more {'query' if rest == 1 else 'queries'}"
-            if told
-            else counted(rest, "query", "queries")
-        )
+        more = f"{rest} more {'query' if rest == 1 else 'queries'}" if told else counted(rest, "query", "queries")
         lines.append(f"… and {more} {what}: run with -v for more, -vv for all")
     if limit is None and better:
         lines.append(f"{counted(len(better), 'query', 'queries')} got better:")

@@ -36,9 +36,7 @@ def lattice_steps(different: NDArray[np.float64], denominator: int | None) -> ND
     wrong = np.abs(scaled - steps) > TOLERANCE * denominator
     if wrong.any():
         value = different[int(np.flatnonzero(wrong)[0])]
-        raise ValueError(
-            f"the difference {value} is not a multiple of 1/{denominator}, the denominator given"
-        )
+        raise ValueError(f"the difference {value} is not a multiple of 1/{denominator}, the denominator given")
     units = steps.astype(np.int64)
     spacing = int(np.gcd.reduce(units))
     if denominator // math.gcd(denominator, spacing) > largest:
@@ -129,9 +127,7 @@ def lattice_tails(sizes: NDArray[np.int64], thresholds: Sequence[int]) -> list[f
                 exponent += excess
                 room = 600
     return [
-        min(1.0, max(math.ldexp(ordered_sum(counts[: cap + 1]), exponent + 1 - k), SMALLEST_FLOAT))
-        if cap >= 0
-        else 0.0
+        min(1.0, max(math.ldexp(ordered_sum(counts[: cap + 1]), exponent + 1 - k), SMALLEST_FLOAT)) if cap >= 0 else 0.0
         for cap in caps
     ]
 

@@ -23,9 +23,7 @@ def vector(values: ArrayLike, name: str) -> NDArray[np.float64]:
     return array
 
 
-def pair(
-    x: ArrayLike, y: ArrayLike, names: tuple[str, str]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def pair(x: ArrayLike, y: ArrayLike, names: tuple[str, str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Two vectors of the same length n >= 2, neither of them constant, as a rank correlation needs them.
 
     Raises:

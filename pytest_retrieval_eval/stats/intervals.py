@@ -84,9 +84,7 @@ def bootstrap_mean(
 
     units, bits = fixed_point(np.sort(array))  # the same values in another order give the same interval
     sums = np.sort(_resampled_sums(units, resamples, seed))
-    shares = {"two": (outside / 2.0, 1.0 - outside / 2.0), "lower": (outside, 1.0), "upper": (0.0, level)}[
-        side
-    ]
+    shares = {"two": (outside / 2.0, 1.0 - outside / 2.0), "lower": (outside, 1.0), "upper": (0.0, level)}[side]
     corrected = _corrected_shares(units, sums, slack(n, bits), shares)
     method = "percentile" if corrected is None else "BCa"
     low_share, high_share = corrected or shares

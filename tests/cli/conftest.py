@@ -102,9 +102,7 @@ class Files:
         return name
 
     def qrels(self, name: str = "qrels.txt", qrels: Mapping[str, Mapping[str, float]] = QRELS) -> str:
-        return self.write(
-            name, "".join(f"{q} 0 {d} {g}\n" for q, judged in qrels.items() for d, g in judged.items())
-        )
+        return self.write(name, "".join(f"{q} 0 {d} {g}\n" for q, judged in qrels.items() for d, g in judged.items()))
 
     def run(self, name: str, hits: Mapping[str, Sequence[str]]) -> str:
         return self.write(

@@ -68,9 +68,7 @@ def test_startup_imports_nothing_heavy():
         "main(['--version'])\n"
         "print(sorted({'numpy', 'scipy', 'yaml', 'pytest', 'pluggy'} & set(sys.modules)))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.splitlines()[-1] == "[]"
 
 
@@ -83,9 +81,7 @@ def test_pytest_is_never_imported(files):
         f"main(['compare', {qrels!r}, {run!r}, {run!r}, '--gate', 'hit@1 >= baseline'])\n"
         "print('pytest' in sys.modules)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.splitlines()[-1] == "False"
 
 
@@ -137,9 +133,7 @@ def test_a_full_disk_is_one_sentence(files):
     qrels, run = files.qrels(), files.run("run.trec", {"q1": ["a"]})
     command = [sys.executable, "-m", "pytest_retrieval_eval.cli", "evaluate", qrels, run]
     with open("/dev/full", "wb") as full:
-        done = subprocess.run(
-            command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60
-        )
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
     assert done.returncode == 2
     errors = [line for line in done.stderr.splitlines() if not line.startswith("note: ")]
     assert errors == ["pytest-retrieval-eval evaluate: the result cannot be written: No space left on device"]

@@ -226,9 +226,7 @@ def test_a_baseline_by_its_name(compare, files, cand):
     assert compare("--gate", "recall@2 >= baseline[main]", sides=(cand, cand)).status == 1
     result = compare("-m", "recall@2", sides=("mian", cand))
     assert result.status == 2
-    assert (
-        "no baseline yet (small/baselines/mian.run.jsonl.gz does not exist). Create it with: " in result.err
-    )
+    assert "no baseline yet (small/baselines/mian.run.jsonl.gz does not exist). Create it with: " in result.err
 
 
 def test_a_file_beside_a_baseline_of_the_same_name(compare, files, best, cand):

@@ -24,9 +24,7 @@ def handbook(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("bm25s")
     folder = tmp_path_factory.mktemp("docs") / "handbook"
     shutil.copytree(EXAMPLE, folder)
-    (source,) = re.findall(
-        r"```python\n# refactored.py\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL
-    )
+    (source,) = re.findall(r"```python\n# refactored.py\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     (folder / "refactored.py").write_text(source)
     return folder
 

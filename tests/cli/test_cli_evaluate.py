@@ -187,10 +187,7 @@ def test_values_of_where(items, expected):
 def test_where_needs_tags(program, files, qrels, run):
     result = program("evaluate", qrels, run, "--where", "type=policy")
     assert result.status == 2
-    assert (
-        "no query of qrels.txt has a tag; give the folder of the dataset, or tags with --queries"
-        in result.err
-    )
+    assert "no query of qrels.txt has a tag; give the folder of the dataset, or tags with --queries" in result.err
 
     queries = f"{files.dataset()}/queries.jsonl"
     arguments = ("evaluate", qrels, run, "--queries", queries, "--where", "type=policy", "-m", "recall@2")
@@ -204,10 +201,7 @@ def test_where_the_queries_come_from(program, files, run):
     result = program("evaluate", files.qrels(), run, "--split", "dev")
     assert "only a dataset folder has splits" in result.err
     assert program("evaluate", dataset, run, "--split", "dev", "-m", "hit@1").values["all", "hit@1"] == 0.5
-    assert (
-        "there is no split 'dve'; did you mean dev?"
-        in program("evaluate", dataset, run, "--split", "dve").err
-    )
+    assert "there is no split 'dve'; did you mean dev?" in program("evaluate", dataset, run, "--split", "dve").err
 
 
 def test_a_dataset_in_one_file(program, files, run):
@@ -226,10 +220,7 @@ def test_trec_mode_counts_the_topics_of_both_files(program, files):
     result = program("evaluate", qrels, run, "-m", "P_1", "--trec", "--per-query")
     assert result.values == {("1", "P_1"): 1.0, ("3", "P_1"): 0.0, ("all", "P_1"): 0.5}
     notes = result.err
-    assert (
-        "2 topics of the qrels are not in the run and not counted (--trec-complete counts them 0): 2, 4"
-        in notes
-    )
+    assert "2 topics of the qrels are not in the run and not counted (--trec-complete counts them 0): 2, 4" in notes
     assert "1 topic has nothing relevant and counted 0, as in trec_eval: 3" in notes
     assert "returned nothing" not in notes
 

@@ -68,9 +68,7 @@ def test_depth(ask):
 
 
 def test_batches(ask):
-    source = (
-        "def search(texts):\n    return [[f'batch-of-{len(texts)}', text.split()[-1]] for text in texts]\n"
-    )
+    source = "def search(texts):\n    return [[f'batch-of-{len(texts)}', text.split()[-1]] for text in texts]\n"
     assert ask(source, "search", "--batch-size", "4").status == 0
     run = Run.read("cand.run.jsonl.gz")
     assert run.ranking("q4").docs == ["batch-of-4", "q4"]
@@ -153,10 +151,7 @@ def test_a_retriever_that_always_fails_writes_nothing(ask, here, allowed):
     (here / "cand.run.jsonl.gz").write_bytes(b"the run of yesterday")
     result = ask("def search(text):\n    raise ConnectionError('refused')\n", "search", *allowed)
     assert (result.status, len(result.err.splitlines())) == (2, 1)
-    assert (
-        "the retriever failed on 6 of 6 queries, and nothing was written: q1: ConnectionError: refused"
-        in result.err
-    )
+    assert "the retriever failed on 6 of 6 queries, and nothing was written: q1: ConnectionError: refused" in result.err
     assert (here / "cand.run.jsonl.gz").read_bytes() == b"the run of yesterday"
 
 

@@ -13,9 +13,7 @@ from pytest_retrieval_eval.errors import DataError
 
 QUERIES = '{"_id": "q1", "text": "refund?"}\n{"_id": "q2", "text": "price?"}\n'
 QRELS = "query-id\tcorpus-id\tscore\nq1\td1\t2\nq2\td2\t1\n"
-CORPUS = (
-    '{"_id": "d1", "title": "T", "text": "one"}\n{"_id": "d2", "text": "two"}\n{"_id": 3, "text": "three"}\n'
-)
+CORPUS = '{"_id": "d1", "title": "T", "text": "one"}\n{"_id": "d2", "text": "two"}\n{"_id": 3, "text": "three"}\n'
 
 
 @pytest.fixture
@@ -242,9 +240,7 @@ class TestBaselinePath:
         expected = tmp_path / "baselines" / "shop" / "release-4.1.run.jsonl.gz"
         assert Dataset.read(path).baseline_path("release-4.1") == expected
 
-    @pytest.mark.parametrize(
-        "name", ["", "../x", "a/b", "a\\b", "a:b", ".hidden", "..", "a\nb", "a\0", None, "a b"]
-    )
+    @pytest.mark.parametrize("name", ["", "../x", "a/b", "a\\b", "a:b", ".hidden", "..", "a\nb", "a\0", None, "a b"])
     def test_names_stay_in_the_folder(self, folder, name):
         with pytest.raises(DataError, match="no name of a baseline"):
             Dataset.read(folder).baseline_path(name)

@@ -180,9 +180,7 @@ class TestJson:
         with pytest.raises(DataError, match=r"^here: "):
             files.json_id(value, "here")
 
-    @pytest.mark.parametrize(
-        "value", [True, None, "1", [], float("nan"), 1j, pytest.param(10**400, id="huge")]
-    )
+    @pytest.mark.parametrize("value", [True, None, "1", [], float("nan"), 1j, pytest.param(10**400, id="huge")])
     def test_no_number(self, value):
         with pytest.raises(DataError, match=r"^here: the score "):
             files.json_number(value, "here", "score")
@@ -199,9 +197,7 @@ class TestJson:
 
 class TestDigest:
     def test_neither_compression_nor_system_changes_it(self, tmp_path):
-        digests = {
-            files.digest(written(tmp_path, "a", data)) for data in (b"a\nb\n", b"\xef\xbb\xbfa\r\nb\r\n")
-        }
+        digests = {files.digest(written(tmp_path, "a", data)) for data in (b"a\nb\n", b"\xef\xbb\xbfa\r\nb\r\n")}
         digests.add(files.digest(written(tmp_path, "a.gz", gzip.compress(b"a\r\nb\n"))))
         assert len(digests) == 1
         assert next(iter(digests)).startswith("sha256:")

@@ -49,18 +49,14 @@ FORMATS = [
     pytest.param("relevance\tqid\tdocno\n1\t1\ta\n1\t2\tb\n", id="another order"),
     pytest.param("query_id iter doc_id grade\n1 0 a 1\n2 0 b 1\n", id="four named columns"),
     pytest.param("# made by hand\nQuery-ID\tCorpus-ID\tScore\n1\ta\t1\n2\tb\t1\n", id="comment first"),
-    pytest.param(
-        "# it is mine\nquery_id iter doc_id grade\n1 0 a 1\n2 0 b 1\n", id="comment of four words first"
-    ),
+    pytest.param("# it is mine\nquery_id iter doc_id grade\n1 0 a 1\n2 0 b 1\n", id="comment of four words first"),
     pytest.param('{"1": {"a": 1}, "2": {"b": 1}}', id="json"),
     pytest.param('{\n "1": {"a": 1},\n "2": ["b"]\n}\n', id="json lists"),
     pytest.param(
         rows({"query_id": 1, "doc_id": "a", "score": 1}, {"query-id": 2, "corpus-id": "b", "grade": 1}),
         id="rows",
     ),
-    pytest.param(
-        rows({"query_id": "1", "relevant": {"a": 1}}, {"_id": "2", "relevant": ["b"]}), id="query rows"
-    ),
+    pytest.param(rows({"query_id": "1", "relevant": {"a": 1}}, {"_id": "2", "relevant": ["b"]}), id="query rows"),
 ]
 
 

@@ -93,11 +93,7 @@ class TestForms:
         assert hits([named("a", 0.5, "x"), pair("b", 0.4)]) == [Hit("a", 0.5), Hit("b", 0.4)]
 
     @settings(deadline=None)  # a busy machine is no failure
-    @given(
-        st.dictionaries(
-            st.text(st.characters(exclude_categories=["Cs"]), min_size=1), st.floats(allow_nan=False)
-        )
-    )
+    @given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), st.floats(allow_nan=False)))
     def test_the_order_of_a_mapping_does_not_matter(self, scores):
         backwards = dict(reversed(scores.items()))
         assert hits(scores) == hits(backwards)
@@ -127,9 +123,7 @@ def llama(node_id, score, **more):
 
 class TestFrameworks:
     def test_langchain(self):
-        document = LangChainDocument(
-            "x", {"id": "mine", "doc_id": "guide", "start": 1, "end": 5}, id="theirs"
-        )
+        document = LangChainDocument("x", {"id": "mine", "doc_id": "guide", "start": 1, "end": 5}, id="theirs")
         expected = Hit("mine", None, "guide", 1, 5)
         assert hits([document]) == [expected]
         assert hits([(document, 0.5)]) == [Hit("mine", 0.5, "guide", 1, 5)]
@@ -147,9 +141,7 @@ class TestFrameworks:
     def test_chunks_of_mappings(self):
         row = {"id": "guide#1", "score": 1, "doc_id": "guide", "start": np.int64(3), "end": 9}
         assert hits([row]) == [Hit("guide#1", 1.0, "guide", 3, 9)]
-        assert hits([{"id": "a", "metadata": {"doc_id": 7, "start": 0, "end": 2}}]) == [
-            Hit("a", None, "7", 0, 2)
-        ]
+        assert hits([{"id": "a", "metadata": {"doc_id": 7, "start": 0, "end": 2}}]) == [Hit("a", None, "7", 0, 2)]
 
     def test_metadata_of_other_meaning_is_left_alone(self):
         row = {"id": "a", "metadata": {"start": "2021-01-01", "end": None, "doc_id": ["x"]}}
@@ -254,9 +246,7 @@ class TestRun:
         assert run.returned.tolist() == [0, 0, 0]
 
     def test_mappings_are_ordered_by_score_and_know_their_ties(self):
-        run = from_retriever(
-            lambda text: {} if text == "two" else {"a": 1.0, "b": 1.0, "c": 3}, QUERIES, depth=2
-        )
+        run = from_retriever(lambda text: {} if text == "two" else {"a": 1.0, "b": 1.0, "c": 3}, QUERIES, depth=2)
         assert run.ordered_by == "score"
         assert docs(run) == {"q1": ["c", "b"], "q2": [], "q3": ["c", "b"]}
 
@@ -454,9 +444,7 @@ class TestAsync:
         async def search(texts):
             return [[text] for text in texts]
 
-        assert docs(from_retriever(search, QUERIES, batch_size=2)) == {
-            key: [text] for key, text in QUERIES.items()
-        }
+        assert docs(from_retriever(search, QUERIES, batch_size=2)) == {key: [text] for key, text in QUERIES.items()}
 
 
 class TestBatches:
@@ -506,9 +494,7 @@ class TestBatches:
 class TestObjects:
     @pytest.mark.parametrize("method", ["invoke", "get_relevant_documents", "retrieve"])
     def test_methods(self, method):
-        assert docs(from_retriever(SimpleNamespace(**{method: lambda text: [text]}), {"a": "x"})) == {
-            "a": ["x"]
-        }
+        assert docs(from_retriever(SimpleNamespace(**{method: lambda text: [text]}), {"a": "x"})) == {"a": ["x"]}
 
     def test_haystack(self):
         class Retriever:

@@ -150,9 +150,7 @@ def test_noninferior_is_weak_with_few_losers_and_few_queries():
     assert (many.status, many.bound) == ("passed", 0.0)
 
 
-@pytest.mark.parametrize(
-    "text", ["hit@1 >= baseline", "hit@1 >= baseline + 0.01", "hit@1 <= baseline - 0.01"]
-)
+@pytest.mark.parametrize("text", ["hit@1 >= baseline", "hit@1 >= baseline + 0.01", "hit@1 <= baseline - 0.01"])
 def test_noninferior_needs_a_margin(text):
     with pytest.raises(GateError, match=r"margin above 0.*rule='each'.*rule='mean'"):
         losing(10, 1).decide(text, rule="noninferior")
@@ -251,9 +249,7 @@ def test_a_session_that_writes_baselines_compares_with_itself():
 
 def test_a_minimum_of_judged_documents():
     gold = {f"q{i}": {"a": 1} for i in range(10)}
-    bench = MemoryBench(
-        gold, {f"q{i}": ["a", f"new{i}"] for i in range(10)}, {f"q{i}": ["a"] for i in range(10)}
-    )
+    bench = MemoryBench(gold, {f"q{i}": ["a", f"new{i}"] for i in range(10)}, {f"q{i}": ["a"] for i in range(10)})
     verdict = bench.decide("recall@2 >= baseline", judged=0.9)
     assert (verdict.status, verdict.ok) == ("inconclusive", False)
     assert verdict.reason == "judged@2 is 0.50 and should be at least 0.9; 10 pairs to judge"
@@ -299,8 +295,7 @@ def test_ties_are_noted_where_they_decide():
     alike = MemoryBench(gold, tied, tied).decide("mrr >= baseline")
     assert not [note for note in alike.notes if note.startswith("ties")]
     assert any(
-        "of baseline main lies between 0.500 and 1.000, and the gate would fail" in n
-        for n in baseline_tied.notes
+        "of baseline main lies between 0.500 and 1.000, and the gate would fail" in n for n in baseline_tied.notes
     )
 
 
@@ -377,8 +372,7 @@ def test_four_queries_without_a_judged_document_are_a_bad_score():
 def test_an_empty_slice_of_results_is_a_score_where_the_run_is_not_empty():
     dataset = Dataset.of(
         queries={
-            f"q{i}": {"text": "?", "tags": {"type": "policy" if i < 2 else "price", "new": i == 0}}
-            for i in range(8)
+            f"q{i}": {"text": "?", "tags": {"type": "policy" if i < 2 else "price", "new": i == 0}} for i in range(8)
         },
         qrels={f"q{i}": {"a": 1} for i in range(8)},
     )
@@ -407,9 +401,7 @@ def test_no_query_counts_at_the_level():
 
 
 def test_failures_are_tolerated_only_by_number_and_count_zero():
-    run = Run.of(
-        {f"q{i:03d}": ["gold"] for i in range(2, 10)}, errors={"q000": "timeout", "q001": "boom\nboom"}
-    )
+    run = Run.of({f"q{i:03d}": ["gold"] for i in range(2, 10)}, errors={"q000": "timeout", "q001": "boom\nboom"})
     good = hits([True] * 10)
     for sides in ((run, good), (good, run)):
         bench = MemoryBench(one_each(10), *sides)
@@ -477,8 +469,7 @@ def test_check_records_before_it_raises_and_decide_never():
 def test_inputs_are_not_mutated():
     gold, run, base = one_each(6), hits([True] * 6), hits([False] * 3 + [True] * 3)
     copies = [
-        {key: (dict(v) if isinstance(v, dict) else list(v)) for key, v in each.items()}
-        for each in (gold, run, base)
+        {key: (dict(v) if isinstance(v, dict) else list(v)) for key, v in each.items()} for each in (gold, run, base)
     ]
     MemoryBench(gold, run, base).decide("ndcg@5 >= baseline")
     assert [gold, run, base] == copies

@@ -19,9 +19,7 @@ CORPUS = {"a": {"title": "A", "text": "text"}}
 
 
 def data(queries=QUERIES, qrels=None, corpus=CORPUS, name="handbook"):
-    return Dataset.of(
-        queries=queries, qrels=qrels or {"q1": {"a": 1}, "q2": {"a": 1}}, corpus=corpus, name=name
-    )
+    return Dataset.of(queries=queries, qrels=qrels or {"q1": {"a": 1}, "q2": {"a": 1}}, corpus=corpus, name=name)
 
 
 def stored(dataset, run=None, **header):

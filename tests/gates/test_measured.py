@@ -30,9 +30,7 @@ def bench():
     )
 
 
-@pytest.mark.parametrize(
-    "number", [0.8, Fraction(4, 5), Decimal("0.8"), np.float64(0.8), np.float64(0.8) + 1e-10]
-)
+@pytest.mark.parametrize("number", [0.8, Fraction(4, 5), Decimal("0.8"), np.float64(0.8), np.float64(0.8) + 1e-10])
 def test_a_comparison_that_holds_gives_the_verdict(bench, number):
     for verdict in (bench.measured("recall@5") >= number, number <= bench.measured("recall@5")):
         assert isinstance(verdict, Verdict)

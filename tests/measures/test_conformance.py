@@ -67,9 +67,7 @@ def ours(name: str, level: int) -> Measure:
     return measure
 
 
-@pytest.mark.parametrize(
-    ("folder", "setting"), FILES, ids=lambda part: str(part).removeprefix("conformance/")
-)
+@pytest.mark.parametrize(("folder", "setting"), FILES, ids=lambda part: str(part).removeprefix("conformance/"))
 def test_every_value(folder: Path, setting: str) -> None:
     wanted = expected(testdata(f"{folder}/{setting}.tsv"))
     pair = (DATA / folder).parent.parent
@@ -87,9 +85,7 @@ def test_every_value(folder: Path, setting: str) -> None:
         if setting == "complete":  # only the means are given there
             got = {"all": scores.mean}
         assert got.keys() == values.keys(), name
-        wrong = {
-            topic: (got[topic], values[topic]) for topic in got if abs(got[topic] - values[topic]) > 1e-9
-        }
+        wrong = {topic: (got[topic], values[topic]) for topic in got if abs(got[topic] - values[topic]) > 1e-9}
         assert not wrong, name
 
 
@@ -102,9 +98,7 @@ def test_the_collections_are_all_here() -> None:
 def test_a_note_says_where_single_precision_makes_ties() -> None:
     pair = testdata("conformance/covid-r1")
     evaluation = evaluate(qrels_of(pair), run_of(pair / "runs" / "BERT.txt"), "map", trec=True)
-    assert any(
-        "in 29 queries (the first is 1) 259 more documents are tied" in note for note in evaluation.warnings
-    )
+    assert any("in 29 queries (the first is 1) 259 more documents are tied" in note for note in evaluation.warnings)
 
 
 def test_the_published_leaderboard() -> None:

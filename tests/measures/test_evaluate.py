@@ -123,9 +123,7 @@ class TestSelect:
         assert evaluation.counts.returned_nothing == ("absent",)
 
     def test_an_unknown_query_is_an_error(self) -> None:
-        with pytest.raises(
-            DataError, match=r"names 1 query that is neither .* the first is hitt; did you mean hit\?"
-        ):
+        with pytest.raises(DataError, match=r"names 1 query that is neither .* the first is hitt; did you mean hit\?"):
             evaluate(Qrels.of(QRELS), Run.of(RUN), "recall@2", select=["hitt", "hit"])
 
     def test_an_empty_selection_is_an_error(self) -> None:
@@ -189,27 +187,20 @@ class TestNoQueryCounts:
             with pytest.raises(GateError) as caught:
                 ask()
             assert str(caught.value) == (
-                "no query counts for recall(rel=4)@5: no document has grade >= 4; "
-                "the highest grade in qrels is 3."
+                "no query counts for recall(rel=4)@5: no document has grade >= 4; the highest grade in qrels is 3."
             )
 
     def test_nothing_is_relevant_at_all(self) -> None:
         evaluation = evaluate(Qrels.of({"1": {"a": 0}}), Run.of({"1": ["a"]}), "ndcg@5")
-        with pytest.raises(
-            GateError, match=r"no document has grade above 0; the highest grade in qrels is 0\."
-        ):
+        with pytest.raises(GateError, match=r"no document has grade above 0; the highest grade in qrels is 0\."):
             _ = evaluation["ndcg@5"].mean
 
     def test_the_selected_queries_cannot_count(self) -> None:
-        evaluation = evaluate(
-            Qrels.of(QRELS), Run.of(RUN), "recall@5", queries=QUERIES, select=["refused", "later"]
-        )
+        evaluation = evaluate(Qrels.of(QRELS), Run.of(RUN), "recall@5", queries=QUERIES, select=["refused", "later"])
         with pytest.raises(GateError, match="none of the 2 selected queries can be counted"):
             _ = evaluation["recall@5"].mean
         evaluation = evaluate(Qrels.of(QRELS), Run.of(RUN), "recall@5", select=["nothing"])
-        with pytest.raises(
-            GateError, match="5 queries of qrels with a relevant document are unanswerable or not"
-        ):
+        with pytest.raises(GateError, match="5 queries of qrels with a relevant document are unanswerable or not"):
             _ = evaluation["recall@5"].mean
 
     def test_a_run_without_a_query(self, tmp_path: Path) -> None:

@@ -288,9 +288,7 @@ class TestRegistry:
             assert str(measure) == "nested(ndcg(gain=exp)@10, share=0.1)"
             assert measure.get("measure") == Measure.parse("ndcg(gain=exp)@10")
             assert Measure.parse(str(measure)) == measure
-            assert Measure.parse("nested(recall(rel=2)@5)") == Measure.parse(
-                "nested(measure=recall(rel=2)@5)"
-            )
+            assert Measure.parse("nested(recall(rel=2)@5)") == Measure.parse("nested(measure=recall(rel=2)@5)")
             with pytest.raises(MeasureError, match=r"did you mean recall@5\?"):
                 Measure.parse("nested(recal@5)")
             with pytest.raises(MeasureError, match="nested needs the parameter measure"):

@@ -53,9 +53,7 @@ NAMES = [
 ]
 
 
-def reference(
-    name: str, ranking: Sequence[str], grades: Mapping[str, float], highest: float = 4
-) -> float | None:
+def reference(name: str, ranking: Sequence[str], grades: Mapping[str, float], highest: float = 4) -> float | None:
     """One query, one measure, in the words of the definitions; None where the query does not count."""
     measure = Measure.parse(name)
     k = measure.cutoff or max(len(ranking), 1)
@@ -115,10 +113,7 @@ def reference(
     if measure.name == "mrr":
         return next((1 / rank for rank, yes in enumerate(relevant[:k], 1) if yes), 0.0)
     if measure.name == "map":
-        return (
-            sum(sum(relevant[:rank]) / rank for rank in range(1, k + 1) if any(relevant[rank - 1 : rank]))
-            / total
-        )
+        return sum(sum(relevant[:rank]) / rank for rank in range(1, k + 1) if any(relevant[rank - 1 : rank])) / total
     if measure.name == "r_precision":
         return sum(relevant[:total]) / total
     raise AssertionError(name)
@@ -131,8 +126,7 @@ def worlds(draw: st.DrawFn, *, max_docs: int = 12) -> World:
     queries = [f"q{i}" for i in range(draw(st.integers(1, 4)))]
     grades = st.integers(-2, 4)
     qrels = {
-        query: draw(st.dictionaries(st.sampled_from(docs), grades, min_size=int(query == "q0")))
-        for query in queries
+        query: draw(st.dictionaries(st.sampled_from(docs), grades, min_size=int(query == "q0"))) for query in queries
     }
     run = {
         query: draw(st.lists(st.sampled_from(docs), unique=True))
@@ -148,9 +142,7 @@ def test_every_measure_equals_the_reference(world: World) -> None:
     evaluation = evaluate(Qrels.of(qrels), Run.of(run), NAMES)
     for name in NAMES:
         highest = max(grade for grades in qrels.values() for grade in grades.values())
-        values = {
-            query: reference(name, run.get(query, []), grades, highest) for query, grades in qrels.items()
-        }
+        values = {query: reference(name, run.get(query, []), grades, highest) for query, grades in qrels.items()}
         expected = {query: value for query, value in values.items() if value is not None}
         assert evaluation[name].to_dict() == pytest.approx(expected, abs=1e-12), name
         if expected:
@@ -171,10 +163,7 @@ def test_values_lie_within_their_bounds(world: World) -> None:
 def test_recall_and_its_kin_never_fall_as_k_grows(world: World) -> None:
     qrels, run = world
     for name in ("recall", "hit", "mrr", "map"):
-        values = [
-            scores.values
-            for scores in evaluate(Qrels.of(qrels), Run.of(run), [f"{name}@{k}" for k in CUTOFFS])
-        ]
+        values = [scores.values for scores in evaluate(Qrels.of(qrels), Run.of(run), [f"{name}@{k}" for k in CUTOFFS])]
         for shallow, deep in itertools.pairwise(values):
             assert (deep >= shallow).all()
 
@@ -255,8 +244,7 @@ class TestTies:
     def orders(scores: Mapping[str, float]) -> list[list[str]]:
         """Every ranking that the scores allow."""
         groups = [
-            [doc for doc in scores if scores[doc] == value]
-            for value in sorted(set(scores.values()), reverse=True)
+            [doc for doc in scores if scores[doc] == value] for value in sorted(set(scores.values()), reverse=True)
         ]
         permuted = itertools.product(*(itertools.permutations(group) for group in groups))
         return [list(itertools.chain(*parts)) for parts in permuted]
@@ -289,9 +277,7 @@ class TestTies:
         qrels = Qrels.of({"1": {"a": 1}, "2": {"a": 1}, "3": {"a": 1}})
         run = Run.of({"1": {"a": 1.0, "b": 1.0}, "2": {"a": 2.0, "b": 1.0}, "3": {"b": 1.0}})
         interval = evaluate(qrels, run, "mrr").ties("mrr")
-        assert (interval.minimum, interval.expected, interval.maximum) == pytest.approx(
-            (0.5, 1.75 / 3, 2 / 3)
-        )
+        assert (interval.minimum, interval.expected, interval.maximum) == pytest.approx((0.5, 1.75 / 3, 2 / 3))
         assert interval.low.tolist() == [0.5, 1.0, 0.0]
         assert interval.high.tolist() == [1.0, 1.0, 0.0]
 
@@ -365,11 +351,7 @@ class TestUnitScale:
         st.sampled_from("abcdefgh"), st.sampled_from([0.0, 0.25, 0.5, 1.0]) | st.floats(0, 1), min_size=1
     ).filter(lambda labels: max(labels.values()) > 1e-6)
 
-    @given(
-        st.lists(
-            st.tuples(labels, st.lists(st.sampled_from("abcdefghxy"), unique=True)), min_size=1, max_size=3
-        )
-    )
+    @given(st.lists(st.tuples(labels, st.lists(st.sampled_from("abcdefghxy"), unique=True)), min_size=1, max_size=3))
     def test_closed_forms_equal_integration(self, world: list[tuple[dict[str, float], list[str]]]) -> None:
         qrels = Qrels.of({str(i): labels for i, (labels, _) in enumerate(world)}, scale="unit")
         run = Run.of({str(i): ranking for i, (_, ranking) in enumerate(world)})
@@ -388,16 +370,12 @@ class TestUnitScale:
 
     def test_the_ideal_order_scores_1(self) -> None:
         qrels = Qrels.of({"q": {"a": 1, "b": 0.5, "c": 0.5}}, scale="unit")
-        for scores in evaluate(
-            qrels, Run.of({"q": ["a", "b", "c"]}), ["map", "ndcg", "r_precision", "recall@3"]
-        ):
+        for scores in evaluate(qrels, Run.of({"q": ["a", "b", "c"]}), ["map", "ndcg", "r_precision", "recall@3"]):
             assert scores.mean == pytest.approx(1.0)
 
     def test_published_examples(self) -> None:
         qrels = Qrels.of({"q": {"a": 0.5, "b": 1}}, scale="unit")
-        evaluation = evaluate(
-            qrels, Run.of({"q": ["a", "b"]}), ["mrr", "hit@2", "precision@2", "precision@5"]
-        )
+        evaluation = evaluate(qrels, Run.of({"q": ["a", "b"]}), ["mrr", "hit@2", "precision@2", "precision@5"])
         assert [scores.mean for scores in evaluation] == [0.75, 1.0, 0.75, 0.3]
 
     def test_a_level_in_the_name_makes_it_binary(self) -> None:
@@ -493,8 +471,6 @@ def test_a_grade_above_gmax_is_an_error() -> None:
 def test_the_handbooks_example() -> None:
     qrels = Qrels.of({"q": {"d1": 3, "d3": 2, "d5": 2, "d4": 1}})
     run = Run.of({"q": ["d7", "d3", "d1", "d9", "d4"]})
-    evaluation: Evaluation = evaluate(
-        qrels, run, ["recall@5", "map", "ndcg@5", "ndcg(gain=exp)@5", "mrr", "hit@5"]
-    )
+    evaluation: Evaluation = evaluate(qrels, run, ["recall@5", "map", "ndcg@5", "ndcg(gain=exp)@5", "mrr", "hit@5"])
     rounded = [round(scores.mean, 2) for scores in evaluation]
     assert rounded == [0.75, 0.44, 0.55, 0.53, 0.5, 1.0]

@@ -6,8 +6,7 @@ import gzip
 import json
 
 import pytest
-
-from conftest import HITS
+from support import HITS
 
 WORSE = {**HITS, "q1": ["b", "c"]}
 GATE = "def test_it(recall_at, baseline):\n    assert recall_at(2) >= baseline\n"
@@ -165,5 +164,5 @@ def test_nothing_is_left_in_the_temporary_folder(project, dist, monkeypatch, tmp
     folder = tmp_path_factory.mktemp("tmp")
     monkeypatch.setenv("TMPDIR", str(folder))
     project.test(GATE)
-    project.run("--retrieval-update=new", *dist).assert_outcomes(passed=1)
+    project.run("--retrieval-update=new", *dist, own_process=True).assert_outcomes(passed=1)
     assert [path.name for path in folder.iterdir() if path.name.startswith("retrieval")] == []

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-
-from conftest import HITS, QRELS, TEXTS
+from support import HITS, QRELS, TEXTS
 
 PERFECT = {"q1": ["a"], "q2": ["b"], "q3": ["c", "d"], "q4": ["d"]}
 SHORT_NAMES = (
-    "dataset queries qrels run baseline against metric gate recall_at precision_at hit_at f1_at ndcg_at mrr_at map_at"
-).split()
+    *("dataset", "queries", "qrels", "run", "baseline", "against", "metric", "gate"),
+    *("recall_at", "precision_at", "hit_at", "f1_at", "ndcg_at", "mrr_at", "map_at"),
+)
 
 
 def test_a_marker_names_the_dataset_and_the_run(project, dist):
@@ -191,7 +191,8 @@ def test_foreign_fixtures_under_every_short_name_are_never_touched(project, dist
 
 def test_a_foreign_fixture_works_as_its_project_wrote_it(project):
     text = (project.path / "conftest.py").read_text()
-    text += "@pytest.fixture\ndef gate():\n    return 'open'\n@pytest.fixture(params=[1, 2])\ndef run(request):\n    return 3\n"
+    text += "@pytest.fixture\ndef gate():\n    return 'open'\n"
+    text += "@pytest.fixture(params=[1, 2])\ndef run(request):\n    return 3\n"
     (project.path / "conftest.py").write_text(text)
     project.test("def test_it(gate, run):\n    assert gate == 'open' and run == 3\n")
     result = project.run()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from conftest import HITS
+from support import HITS
 
 PERFECT = {"q1": ["a"], "q2": ["b"], "q3": ["c", "d"], "q4": ["d"]}
 GATE = "def test_it(recall_at):\n    assert recall_at(2) >= 0.6\n"
@@ -104,8 +103,7 @@ def test_native_toml_takes_the_same_values(project):
         pytest.skip("[tool.pytest] came with pytest 9")
     (project.path / "pytest.ini").unlink()
     (project.path / "pyproject.toml").write_text(
-        '[tool.pytest]\nretrieval_datasets = ["small = eval/small"]\nretrieval_depth = 3\n'
-        "retrieval_weak_drop = 0.01\n"
+        '[tool.pytest]\nretrieval_datasets = ["small = eval/small"]\nretrieval_depth = 3\nretrieval_weak_drop = 0.01\n'
     )
     project.test("def test_it(recall_at, run):\n    assert run.depth == 3 and recall_at(2) >= 0.6\n")
     project.run().assert_outcomes(passed=1)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 
 import pytest
+from support import make_once
 
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean
@@ -49,17 +49,9 @@ def test_suggestions():
     assert did_you_mean("zzz", []) == "known: none"
 
 
-def make_and_count(folder: Path) -> int:
-    def make() -> int:
-        (folder / "made").open("a").write("x")
-        return 7
-
-    return Once(folder / "once").get("key", make)
-
-
 def test_many_processes_make_a_value_once(tmp_path):
     with ProcessPoolExecutor(4) as pool:
-        values = list(pool.map(make_and_count, [tmp_path] * 12))
+        values = list(pool.map(make_once, [tmp_path] * 12))
     assert values == [7] * 12
     assert (tmp_path / "made").read_text() == "x"
 

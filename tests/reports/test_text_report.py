@@ -169,18 +169,14 @@ def test_identical_sides_are_called_so():
         "hit@5  1.000 → 1.000   Δ 0.000  95 % CI [0.000, 0.000] (percentile)   "
         "p = 1 two-sided (paired randomization, exact)"
     )
-    assert second.startswith(
-        "0 worse · 0 better · 200 equal of 200: identical   smallest detectable drop 0.015 "
-    )
+    assert second.startswith("0 worse · 0 better · 200 equal of 200: identical   smallest detectable drop 0.015 ")
 
 
 def test_a_factor_is_said():
     bench = MemoryBench(one_each(10), hits([True] * 10), hits([True] * 10))
     verdict = bench.decide("hit@1 >= 0.9 * baseline")
     assert "Δ to 0.9 · baseline +0.100" in evidence(verdict)[0]
-    assert headline(verdict).startswith(
-        "hit@1 >= 0.9 * baseline: WEAK. 1.000 is above 0.900 (baseline 1.000)"
-    )
+    assert headline(verdict).startswith("hit@1 >= 0.9 * baseline: WEAK. 1.000 is above 0.900 (baseline 1.000)")
 
 
 HOSTILE = "id\n\r\t\x1b[31m\u202e\u2028\x00\ud800" + "x" * 300
@@ -224,9 +220,7 @@ def test_titles_and_tags_reach_the_text():
         corpus={"a": {"title": "Badges", "text": ""}, "b": {"title": "Printing", "text": ""}},
         name="handbook",
     )
-    lines = explain(
-        MemoryBench(dataset, {"q1": ["b", "a"]}, {"q1": ["a"]}).decide("hit@1 >= baseline")
-    ).splitlines()
+    lines = explain(MemoryBench(dataset, {"q1": ["b", "a"]}, {"q1": ["a"]}).decide("hit@1 >= baseline")).splitlines()
     assert lines[-3:] == [
         'q1  hit@1 1.000 → 0.000  "badge?"   (new=true, lang=de|en, of=null)',
         '    lost   a "Badges" (grade 1)   rank 1 → 2',

@@ -262,9 +262,7 @@ def test_a_known_denominator_gives_the_same_p() -> None:
 
 
 def test_a_wrong_denominator_is_an_error() -> None:
-    with pytest.raises(
-        ValueError, match=r"the difference 0\.25 is not a multiple of 1/10, the denominator given"
-    ):
+    with pytest.raises(ValueError, match=r"the difference 0\.25 is not a multiple of 1/10, the denominator given"):
         randomization_test([0.1, 0.25], denominator=10)
     with pytest.raises(ValueError, match="denominator is 0; expected at least 1"):
         randomization_test([0.1], denominator=0)

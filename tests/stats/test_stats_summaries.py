@@ -156,9 +156,7 @@ def test_tau_ap_of_ties_is_the_mean_over_ways_to_break_them(pairs: list[tuple[in
     truth, estimate = ([float(v) for v in side] for side in zip(*pairs, strict=True))
     n = len(truth)
     rankings = [
-        r
-        for r in itertools.permutations(range(n))
-        if all(estimate[a] >= estimate[b] for a, b in itertools.pairwise(r))
+        r for r in itertools.permutations(range(n)) if all(estimate[a] >= estimate[b] for a, b in itertools.pairwise(r))
     ]
     truths = [
         [float(order.index(i)) for i in range(n)]
@@ -187,9 +185,7 @@ def test_equal_and_reversed_rankings() -> None:
         ([1, math.nan], [1, 2], r"\[1\] is nan"),
     ],
 )
-def test_undefined_correlations_are_errors(
-    correlation: object, x: list[float], y: list[float], message: str
-) -> None:
+def test_undefined_correlations_are_errors(correlation: object, x: list[float], y: list[float], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         correlation(x, y)  # type: ignore[operator]
 
@@ -232,9 +228,7 @@ def test_same_is_inclusive_of_the_tolerance() -> None:
 
 @given(st.floats(0.01, 500), st.floats(0.01, 500), st.floats(0.001, 0.999))
 def test_incomplete_beta_equals_scipy(a: float, b: float, x: float) -> None:
-    assert incomplete_beta(a, b, x, 1.0 - x) == pytest.approx(
-        scipy.special.betainc(a, b, x), rel=1e-9, abs=1e-13
-    )
+    assert incomplete_beta(a, b, x, 1.0 - x) == pytest.approx(scipy.special.betainc(a, b, x), rel=1e-9, abs=1e-13)
 
 
 def test_incomplete_beta_at_its_ends() -> None:
