@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pytest_retrieval_eval.collection.files import PathLike, bare_suffixes
-from pytest_retrieval_eval.collection.ids import Ids
 from pytest_retrieval_eval.collection.keys import Ints
 from pytest_retrieval_eval.collection.located import Located
 from pytest_retrieval_eval.collection.runfile import (
@@ -270,18 +269,16 @@ class Run:
     def digest(self) -> str:
         """``sha256:<hex>`` of queries, ranks, ids and scores: equal for equal runs in whatever file."""
         columns = self._file.backing.columns()
-        places = np.array(sorted(range(len(columns.query_ids)), key=columns.query_ids.__getitem__), np.int64)
-        sizes = np.diff(columns.bounds)[places]
-        begins = np.cumsum(sizes) - sizes
-        rows = np.repeat(columns.bounds[:-1][places] - begins, sizes) + np.arange(len(columns.docs))
         digester = hashlib.sha256()
-        for ids in (Ids.of([columns.query_ids[i] for i in places.tolist()]), columns.docs[rows]):
-            packed = ids.packed()
-            digester.update(packed.lengths.astype("<i8").tobytes())
-            digester.update(packed.data.tobytes())
-        digester.update(sizes.astype("<i8").tobytes())
-        if columns.scores is not None:
-            digester.update((columns.scores[rows] + 0.0).astype("<f8").tobytes())  # -0.0 is 0.0
+        for query_id, place in sorted((query, i) for i, query in enumerate(columns.query_ids)):
+            rows = slice(int(columns.bounds[place]), int(columns.bounds[place + 1]))
+            # Sizes before contents: no two runs write the same stream.
+            docs = columns.docs[rows].packed()
+            name = query_id.encode()
+            digester.update(np.array([len(name), len(docs), columns.scores is None], "<i8").tobytes() + name)
+            digester.update(docs.lengths.astype("<i8").tobytes() + docs.data.tobytes())
+            if columns.scores is not None:
+                digester.update((columns.scores[rows] + 0.0).astype("<f8").tobytes())  # -0.0 is 0.0
         return "sha256:" + digester.hexdigest()
 
 

@@ -301,30 +301,52 @@ def _read_json(path: PathLike) -> Backing:
 def lists_of(hits: Mapping[Any, Any], source: str = "") -> Columns | ScoreMaps:
     """The lists of a mapping from query to {document: score}, or to a list in rank order."""
     prefix = f"{source}: " if source else ""
-    query_ids = JsonIds()
-    given = {query_ids(key, f"{prefix}run"): value for key, value in hits.items()}
+    given = _by_query_id(hits, prefix)
     if not given:
         raise DataError(f"{prefix}the run has no query; expected one list for each query")
-    where = {query: f"{prefix}query {query!r}" for query in given}
     maps = {query: value for query, value in given.items() if isinstance(value, Mapping)}
-    others = {query: value for query, value in given.items() if query not in maps and not _is_empty_list(value)}
+    if len(maps) == len(given):
+        return ScoreMaps(maps)
+    others = {query for query, value in given.items() if query not in maps and not _is_empty_list(value)}
     if maps and not others:
         return ScoreMaps({query: maps.get(query, {}) for query in given})
     scored = next((query for query, value in maps.items() if value), None)
     lists = Lists()
     for query, value in given.items():
-        kinds = set(map(type, value)) if type(value) is list else set()
-        found = value if kinds in ({str}, {Hit}) else read_hits(value, where[query])
+        where = f"{prefix}query {query!r}"
+        plain = _plain(value)
+        found = read_hits(value, where) if plain is None else []
         if scored is not None and query in others:
             raise DataError(
-                f"{where[scored]} is a mapping, sorted by score, and {where[query]} a list in rank order; "
+                f"{prefix}query {scored!r} is a mapping, sorted by score, and query {query!r} a list in rank order; "
                 "expected one form for the whole run"
             )
-        if kinds == {str}:
-            lists.add(query, found, None, where[query])
+        if plain is None:
+            lists.add_hits(query, found, where)
         else:
-            lists.add_hits(query, found, where[query])
+            lists.add(query, *plain, where)
     return lists.columns(by_list=True)
+
+
+def _by_query_id(hits: Mapping[Any, Any], prefix: str) -> dict[str, Any]:
+    if set(map(type, hits)) == {str} and "" not in hits and "".join(hits).isascii():
+        return dict(hits)
+    query_ids = JsonIds()
+    return {query_ids(key, f"{prefix}run"): value for key, value in hits.items()}
+
+
+def _plain(value: object) -> tuple[Sequence[str], Sequence[float] | None] | None:
+    """Documents and scores of the two plain forms of a list; None for any other."""
+    if not isinstance(value, list) or not value:
+        return None
+    kinds = set(map(type, value))
+    if kinds == {str}:
+        return value, None
+    if kinds == {tuple} and set(map(len, value)) == {2}:
+        docs, scores = zip(*value, strict=True)
+        if set(map(type, docs)) == {str} and set(map(type, scores)) <= {float, int}:
+            return docs, scores
+    return None
 
 
 def _is_empty_list(value: object) -> bool:
