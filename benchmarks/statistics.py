@@ -129,13 +129,9 @@ def main() -> int:
         )
         table.row("BCa, scipy's percentile bootstrap", n, ours, theirs, BOOTSTRAP_OVER_SCIPY[n])
         if n <= 300:  # scipy's jackknife of a mean needs n * n numbers
-            ours, theirs = side_by_side(
-                lambda d=d: bootstrap_mean(d), lambda d=d: scipy_bootstrap(d, "BCa"), runs
-            )
+            ours, theirs = side_by_side(lambda d=d: bootstrap_mean(d), lambda d=d: scipy_bootstrap(d, "BCa"), runs)
             table.row("BCa, scipy's BCa bootstrap", n, ours, theirs, None)
-        ours, theirs = side_by_side(
-            lambda d=d: t_test(d), lambda d=d: scipy.stats.ttest_1samp(d, 0.0), max(runs, 5)
-        )
+        ours, theirs = side_by_side(lambda d=d: t_test(d), lambda d=d: scipy.stats.ttest_1samp(d, 0.0), max(runs, 5))
         table.row("t, scipy", n, ours, theirs, None)
 
     d = differences(14)

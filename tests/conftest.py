@@ -98,7 +98,7 @@ class Project:
         """A session of this project: in this process, or in others where workers or the process itself matter."""
         elsewhere = own_process or any(argument.startswith("-n") for argument in arguments)
         run = self.pytester.runpytest_subprocess if elsewhere else self.pytester.runpytest_inprocess
-        return run("-p", "no:cacheprovider", *arguments)
+        return run("-p", "no:cacheprovider", "-p", "no:hypothesispytest", *arguments)
 
 
 @pytest.fixture

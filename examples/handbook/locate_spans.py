@@ -38,9 +38,7 @@ def locate(quotes: list[dict[str, Any]], texts: dict[str, str]) -> tuple[list[di
         query_id, doc_id, quote = item["query_id"], item["doc_id"], item["quote"]
         text = texts.get(doc_id)
         if text is None:
-            problems.append(
-                f"Query {query_id}: document {doc_id} of the quote {quote!r} is not in the corpus."
-            )
+            problems.append(f"Query {query_id}: document {doc_id} of the quote {quote!r} is not in the corpus.")
             continue
         start = text.find(quote)
         if not quote or start < 0 or text.find(quote, start + 1) >= 0:
@@ -66,9 +64,7 @@ def main() -> int:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description="Locate the quotes in the documents of the handbook.")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when spans.jsonl differs")
-    parser.add_argument(
-        "--folder", type=Path, default=FOLDER, help="the folder with the data (default: eval/handbook)"
-    )
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="the folder with the data (default: eval/handbook)")
     arguments = parser.parse_args()
     texts = {document["_id"]: document["text"] for document in read_jsonl(arguments.folder / "corpus.jsonl")}
     spans, problems = locate(read_jsonl(arguments.folder / "quotes.jsonl"), texts)

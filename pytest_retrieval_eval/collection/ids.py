@@ -11,6 +11,7 @@ import numpy.typing as npt
 from pytest_retrieval_eval.collection.keys import PADDING, Bytes, Ints, Keys, field_keys
 from pytest_retrieval_eval.errors import DataError
 
+_KEPT = 1 << 16  # ids whose strings are kept once made
 _PAD = np.zeros(PADDING, np.uint8)
 
 
@@ -25,7 +26,7 @@ class Ids:
     ('Café', 3, ['Café', ''])
     """
 
-    __slots__ = ("_keys", "data", "lengths", "starts")
+    __slots__ = ("_keys", "_strings", "data", "lengths", "starts")
 
     def __init__(self, data: Bytes, starts: Ints, lengths: Ints) -> None:
         for column in (data, starts, lengths):
@@ -34,6 +35,7 @@ class Ids:
         self.starts = starts
         self.lengths = lengths
         self._keys: Keys | None = None
+        self._strings: list[str] | None = None
 
     @classmethod
     def of(cls, ids: Iterable[str]) -> Ids:
@@ -82,10 +84,17 @@ class Ids:
         >>> Ids.of(["a", "b", "c"]).strings([2, 0])
         ['c', 'a']
         """
+        if rows is None and len(self) <= _KEPT:  # qrels: asked for by every run that is measured on them
+            if self._strings is None:
+                self._strings = self._decode(self.starts, self.lengths)
+            return self._strings.copy()
         starts, lengths = self.starts, self.lengths
         if rows is not None:
             chosen = rows if isinstance(rows, slice) else np.asarray(rows)
             starts, lengths = starts[chosen], lengths[chosen]
+        return self._decode(starts, lengths)
+
+    def _decode(self, starts: Ints, lengths: Ints) -> list[str]:
         if not len(starts):
             return []
         # decode only what the rows span: a few rows of a large column must not cost the whole of it

@@ -6,6 +6,7 @@ the dictionaries as they are, and the other ids are never touched. Columns are m
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from pytest_retrieval_eval.collection.located import Floats, Located, RankOrder,
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.qrels import Qrels
 
+_INTEGER = re.compile("0|-?[1-9][0-9]{0,999}")
 _NONE: dict[Any, Any] = {}
 
 
@@ -124,7 +126,7 @@ class ScoreMaps:
         # A dictionary may have integers for ids, whose text is the id that is judged.
         for row in np.flatnonzero(np.isnan(found)).tolist():
             doc = docs[row]
-            if doc.isascii() and doc.removeprefix("-").isdecimal() and str(int(doc)) == doc:
+            if doc[-1:].isdecimal() and _INTEGER.fullmatch(doc):
                 query = qrels.query_ids[int(qrels.query[row])]
                 found[row] = self._maps.get(query, _NONE).get(int(doc), nan)
         return found

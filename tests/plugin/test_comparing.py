@@ -63,14 +63,14 @@ def body(line):
 @pytest.mark.parametrize("plain", [(), ("--assert=plain",)], ids=["rewritten", "plain"])
 def test_a_gate_that_holds_passes(project, line, plain):
     project.test(body(line))
-    project.pytester.runpytest_inprocess("-p", "no:cacheprovider", *plain).assert_outcomes(passed=1)
+    project.run(*plain).assert_outcomes(passed=1)
 
 
 @pytest.mark.parametrize("line", FAILING.values(), ids=FAILING)
 @pytest.mark.parametrize("plain", [(), ("--assert=plain",)], ids=["rewritten", "plain"])
 def test_a_gate_that_does_not_hold_fails(project, line, plain):
     project.test(body(line))
-    result = project.pytester.runpytest_inprocess("-p", "no:cacheprovider", *plain)
+    result = project.run(*plain)
     result.assert_outcomes(failed=1)
     if "not" not in line:
         result.stdout.fnmatch_lines(["E*recall@2*FAILED*"])
@@ -79,7 +79,7 @@ def test_a_gate_that_does_not_hold_fails(project, line, plain):
 @pytest.mark.parametrize(("line", "expected"), MISUSED.values(), ids=MISUSED)
 def test_what_measures_nothing_is_an_error(project, line, expected):
     project.test(body(line))
-    result = project.pytester.runpytest_inprocess("-p", "no:cacheprovider")
+    result = project.run()
     result.assert_outcomes(failed=1)
     assert result.ret == 1
     result.stdout.re_match_lines([f"E .*({expected})"])
