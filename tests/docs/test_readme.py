@@ -1,0 +1,123 @@
+"""What the README shows is what happens: its project runs, its failure is a real one, its tables are complete."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+from support import ROOT
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+HANDBOOK = ROOT / "examples" / "handbook"
+pytest.importorskip("bm25s", reason="the bundled example needs the demo extra")
+
+FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(language):
+    return [text for kind, text in FENCED.findall(README) if kind == language]
+
+
+def pytest_in(folder, *arguments, **environment):
+    import os
+
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:hypothesispytest", *arguments],
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+    )
+
+
+@pytest.fixture
+def newcomer(tmp_path):
+    """A project with the README's files, word for word, around a copy of the example's data."""
+    shutil.copytree(HANDBOOK / "eval", tmp_path / "eval", ignore=shutil.ignore_patterns("baselines"))
+    package = tmp_path / "myapp"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    code = (HANDBOOK / "search.py").read_text(encoding="utf-8")
+    code = code.replace(
+        'corpus_path: str | Path = CORPUS, tokenizer: str = "stemmed"', '_: str, tokenizer: str = "stemmed"'
+    )
+    code = code.replace(
+        "Path(corpus_path).read_text", f"Path({str(HANDBOOK / 'eval/handbook/corpus.jsonl')!r}).read_text"
+    )
+    (package / "search.py").write_text(code, encoding="utf-8")
+    for text in blocks("toml") + blocks("python"):
+        found = re.match(r"# (\w+\.(?:py|toml))\n", text)
+        if found:
+            (tmp_path / found[1]).write_text(text + "\n", encoding="utf-8")
+    with (tmp_path / "pyproject.toml").open("a") as file:
+        file.write('pythonpath = ["."]\n')
+    return tmp_path
+
+
+def test_the_first_gate_works_as_written(newcomer):
+    first = pytest_in(newcomer)
+    assert first.returncode == 1
+    assert "--retrieval-update=new" in first.stdout
+    update = pytest_in(newcomer, "--retrieval-update=new")
+    assert update.returncode == 0, update.stdout
+    assert "baseline written" in update.stdout
+    after = pytest_in(newcomer)
+    assert after.returncode == 0, after.stdout
+    assert "3 passed" in after.stdout
+
+
+def test_the_engine_without_pytest_gives_what_the_comment_says(capsys):
+    text = next(text for text in blocks("python") if "evaluate(" in text)
+    exec(compile(text, "README.md", "exec"), {})
+    assert capsys.readouterr().out.split() == text.rpartition("#")[2].split()
+
+
+def test_the_failure_is_copied_from_a_real_run():
+    red = pytest_in(HANDBOOK, "--tb=short", "-k", "recall", "-vv", HANDBOOK_TOKENIZER="refactored").stdout
+    red += pytest_in(HANDBOOK, "--tb=short", "-k", "recall", HANDBOOK_TOKENIZER="refactored").stdout
+    printed = {re.sub(r"^E {3}(pytest_retrieval_eval\.errors\.GateFailure: )?", "", line) for line in red.splitlines()}
+    shown = blocks("text")[0].splitlines()
+    missing = [line for line in shown if line != "..." and line not in printed]
+    assert missing == []
+
+
+def test_the_demo_is_green_then_red_and_ends_well():
+    done = subprocess.run([sys.executable, HANDBOOK / "demo.py"], capture_output=True, text=True, encoding="utf-8")
+    assert done.returncode == 0, done.stdout
+    green, red = done.stdout.split("2. The same suite")
+    assert "4 passed" in green
+    assert "failed" not in green.rpartition("retrieval gates")[2]
+    assert "recall@5 >= baseline: FAILED" in red
+    assert "4 failed" in red
+    assert "The failure above is the point of this demo" in red
+
+
+def test_the_demo_notices_when_it_does_not_show_what_it_should(monkeypatch, tmp_path):
+    folder = tmp_path / "handbook"
+    shutil.copytree(HANDBOOK, folder)
+    (folder / "test_retrieval.py").write_text("def test_it():\n    pass\n")
+    done = subprocess.run([sys.executable, folder / "demo.py"], capture_output=True, text=True, encoding="utf-8")
+    assert done.returncode == 1
+
+
+def test_every_fixture_option_and_ini_value_is_in_the_tables():
+    from pytest_retrieval_eval.settings import FLAGS, INI
+
+    for name in [*(flag.flag for flag in FLAGS), *(ini.name for ini in INI)]:
+        assert f"`{name}" in README, name
+    listed = pytest_in(HANDBOOK, "--fixtures", "-q").stdout
+    ours = re.findall(r"^([a-z]\w+)(?: \[session scope\])? -- .*pytest_retrieval_eval", listed, re.MULTILINE)
+    assert len(ours) > 20
+    derived = re.compile(r"(assert_)?(recall|precision|hit|f1|ndcg|mrr|map)_at|retrieval_(context|queries|qrels)")
+    assert [name for name in ours if f"`{name}" not in README and not derived.fullmatch(name)] == []
+
+
+def test_links_in_the_documents_lead_somewhere():
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page}: {target}"
