@@ -124,11 +124,16 @@ class ScoreMaps:
             begin = end
         found = np.fromiter(chain.from_iterable(parts), np.float64, len(docs))
         # A dictionary may have integers for ids, whose text is the id that is judged.
-        for row in np.flatnonzero(np.isnan(found)).tolist():
-            doc = docs[row]
-            if doc[-1:].isdecimal() and _INTEGER.fullmatch(doc):
-                query = qrels.query_ids[int(qrels.query[row])]
-                found[row] = self._maps.get(query, _NONE).get(int(doc), nan)
+        missing = np.flatnonzero(np.isnan(found))
+        counts = np.bincount(qrels.query[missing], minlength=len(qrels.query_ids))
+        ends = np.cumsum(counts)
+        for place in np.flatnonzero(counts).tolist():
+            scores, count = self._maps.get(qrels.query_ids[place], _NONE), int(counts[place])
+            if not scores or (16 * count > len(scores) and set(map(type, scores)) == {str}):
+                continue
+            for row in missing[ends[place] - count : ends[place]].tolist():
+                if _INTEGER.fullmatch(docs[row]):
+                    found[row] = scores.get(int(docs[row]), nan)
         return found
 
     def _behind(self, qrels: Qrels, rows: Ints, lists: Ints, float32: bool) -> list[int]:
