@@ -33,7 +33,7 @@ def summarise(terminal: TerminalReporter, ledger: Ledger) -> None:
             continue
         colour = {COLOURS[verdict.status]: True}
         terminal.write(f"{verdict.status.upper():<12} ", **colour)
-        terminal.write(f"{summary_line(verdict)}   {nodeid}\n")
+        terminal.line(f"{summary_line(verdict)}   {nodeid}")
     if verdicts:
         terminal.write_line(", ".join(_counts(verdicts)))
     for kind, target in ledger.written:
