@@ -1,0 +1,85 @@
+"""The floors hold: nothing imports upward, and only pytest's side imports pytest."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from support import ROOT
+
+PACKAGE = ROOT / "pytest_retrieval_eval"
+FLOORS = (
+    {"errors"},
+    {"settings", "stats", "hookspecs"},
+    {"collection"},
+    {"once", "measures", "labels", "readers"},
+    {"gates", "studies"},
+    {"session", "reports"},
+    {"context", "cli"},
+    {"fixtures", "gatefile"},
+    {"plugin"},
+)
+FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
+PYTESTS_SIDE = {"context", "fixtures", "gatefile", "hookspecs", "plugin", "reports/terminal.py"}
+
+
+def room_of(path: Path) -> str:
+    first = path.relative_to(PACKAGE).parts[0]
+    return first.removesuffix(".py")
+
+
+def imports_of(path: Path) -> list[tuple[str, bool]]:
+    """(module, whether it is imported for types only) of every import in a file, also inside functions."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    typed = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        for inner in ast.walk(node)
+    }
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, id(node) in typed) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            deeper = [f"{node.module}.{alias.name}" for alias in node.names]
+            found += [(name, id(node) in typed) for name in [node.module, *deeper]]
+    return found
+
+
+FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_nothing_imports_upward(path):
+    room = room_of(path)
+    for module, typed_only in imports_of(path):
+        parts = module.split(".")
+        if parts[0] != "pytest_retrieval_eval" or len(parts) == 1 or typed_only:
+            continue
+        other = parts[1]
+        if other in FLOOR and other != room:
+            assert FLOOR[other] < FLOOR[room], f"{room} imports {module}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_only_pytests_side_imports_pytest(path):
+    inside = path.relative_to(PACKAGE).as_posix()
+    if room_of(path) in PYTESTS_SIDE or inside in PYTESTS_SIDE:
+        return
+    assert not [module for module, _ in imports_of(path) if module.split(".")[0] in ("pytest", "_pytest")]
+
+
+def test_every_room_has_a_floor_and_says_what_it_is():
+    for room in {room_of(path) for path in FILES}:
+        assert room in FLOOR, room
+    for path in FILES:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        assert ast.get_docstring(tree), path
+
+
+def test_no_assert_is_logic():
+    for path in FILES:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        assert not [node for node in ast.walk(tree) if isinstance(node, ast.Assert)], path
