@@ -27,6 +27,9 @@ class Chunks:
     start: Ints
     end: Ints
 
+    def __getitem__(self, rows: Ints) -> Chunks:
+        return Chunks([self.doc_id[row] for row in rows.tolist()], self.start[rows], self.end[rows])
+
     def at(self, row: int) -> dict[str, str | int | None]:
         """What one row says."""
         start, end = int(self.start[row]), int(self.end[row])
@@ -60,13 +63,15 @@ class Columns:
         bounds: Ints,
         docs: Ids,
         scores: npt.NDArray[np.float64],
+        chunks: Chunks | None = None,
         warnings: Sequence[str] = (),
     ) -> Columns:
         """Columns by score, from lists in any order."""
         order = RankOrder(scores, bounds).rows(docs)
         if order is not None:
             docs, scores = docs[order], scores[order]
-        return cls(tuple(query_ids), bounds, docs, scores, by_list=False, warnings=tuple(warnings))
+            chunks = None if chunks is None else chunks[order]
+        return cls(tuple(query_ids), bounds, docs, scores, False, chunks, tuple(warnings))
 
     def __post_init__(self) -> None:
         self.bounds.flags.writeable = False

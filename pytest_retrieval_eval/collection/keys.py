@@ -91,15 +91,16 @@ def descending(data: Bytes, starts: Ints, lengths: Ints) -> list[npt.NDArray[np.
     return order
 
 
-def right_words(data: Bytes, ends: Ints, lengths: Ints) -> Keys:
-    """The last 8 bytes of each field as a number whose order is that of the digits there, as numbers.
+def right_numbers(data: Bytes, ends: Ints, lengths: Ints) -> tuple[Keys, Bools]:
+    """A value for each field that is ordered as the numbers are, and which fields are such: 1 … 8 digits.
 
     ``data`` has 8 bytes before the first field.
     """
     word: Keys = words(data)[ends - 8]
     word ^= np.uint64(0x3030303030303030)
     word &= _LAST.take(lengths, mode="clip")
-    return word.byteswap()
+    above_9 = ((word + np.uint64(0x7676767676767676)) | word) & np.uint64(0x8080808080808080)
+    return word.byteswap(), (above_9 == 0) & (lengths <= 8)
 
 
 def scramble(keys: Keys) -> Keys:

@@ -45,7 +45,10 @@ class Lists:
             self._bare = self._bare or where
         else:
             self._scored = self._scored or where
-            values = np.array(scores, np.float64)
+            try:
+                values = np.array(scores, np.float64)
+            except OverflowError:
+                raise DataError(f"{where}: a score is too large for a float") from None
             if np.isnan(values).any():
                 doc = docs[int(np.isnan(values).argmax())]
                 raise DataError(f"{where}: document {doc!r} has the score NaN; expected a number")
@@ -68,8 +71,15 @@ class Lists:
         first = len(self._docs)
         self.add(query_id, [hit.id for hit in hits], scores or None, where)
         for row, hit in enumerate(hits, first):
-            if hit.doc_id is not None or hit.start is not None or hit.end is not None:
-                self._parts[row] = hit
+            if hit.doc_id is None and hit.start is None and hit.end is None:
+                continue
+            start, end = hit.start, hit.end
+            if (start is None) != (end is None) or (start is not None and end is not None and not 0 <= start <= end):
+                raise DataError(
+                    f"{where}: the chunk {hit.id!r} has start {start} and end {end}; "
+                    "expected two integers, 0 <= start <= end (code points, end exclusive)"
+                )
+            self._parts[row] = hit
 
     def columns(self, *, by_list: bool) -> Columns:
         """The lists, as they stand (``by_list``) or sorted by score."""
@@ -77,8 +87,10 @@ class Lists:
         docs = Ids.of(self._docs)
         queries = tuple(self._where)
         if not by_list:
+            if self._bare:
+                raise DataError(f"{self._bare}: the list has no scores; expected scores, by which the run is ordered")
             scores = np.concatenate([np.zeros(0), *self._scores])
-            return Columns.ranked(queries, bounds, docs, scores)
+            return Columns.ranked(queries, bounds, docs, scores, self._chunks())
         columns = Columns(
             queries,
             bounds,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -236,6 +237,10 @@ class Run:
                 raise DataError(f"the header key {key!r} is the file format's own; expected another name")
         if depth is not None and (type(depth) is not int or depth < 1):
             raise DataError(f"the depth of a run is an integer of 1 or more, not {depth!r}")
+        try:
+            json.dumps(values)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"the header of a run is kept as JSON: {error}") from None
         file = replace(self._file, depth=depth, header={**self._file.header, **values})
         return Run(file, name=self.name, source=self.source)
 

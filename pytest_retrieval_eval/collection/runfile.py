@@ -118,8 +118,11 @@ def _read_ours(path: PathLike) -> RunFile:
             f"{path}: the header declares {excerpt(expected)} queries, the file has {count}; "
             "it was probably cut off or joined: get it again, whole"
         )
+    columns = lists.columns(by_list=ordered_by == "list")
+    for block in columns.blocks() if not columns.by_list else ():
+        refuse_repeated(block, lambda row: str(path))
     provenance = {key: value for key, value in header.items() if key not in STRUCTURE}
-    return RunFile(lists.columns(by_list=ordered_by == "list"), depth, provenance, seconds, errors)
+    return RunFile(columns, depth, provenance, seconds, errors)
 
 
 def _read_line(
@@ -184,7 +187,8 @@ def write_ours(path: PathLike, run: RunFile) -> None:
 
 
 def _json_line(value: object) -> bytes:
-    return (json.dumps(value, sort_keys=True, ensure_ascii=False) + "\n").encode()
+    # Halves of surrogate pairs, which messages of exceptions may have, become the JSON escapes that they are.
+    return (json.dumps(value, sort_keys=True, ensure_ascii=False) + "\n").encode(errors="backslashreplace")
 
 
 def _hits(columns: Columns, place: int) -> Iterator[dict[str, object]]:
@@ -203,7 +207,7 @@ def _hits(columns: Columns, place: int) -> Iterator[dict[str, object]]:
 
 # --- TREC -----------------------------------------------------------------------------------------
 
-_UNSAYABLE = re.compile("[ \\t\\n\\r\\v\\f]|^\ufeff")
+_UNSAYABLE = re.compile("[ \\t\\n\\r\\v\\f]|^\\ufeff")
 
 
 def write_trec(path: PathLike, run: RunFile, tag: str) -> None:
@@ -315,7 +319,7 @@ def lists_of(hits: Mapping[Any, Any], source: str = "") -> Columns | ScoreMaps:
     for query, value in given.items():
         where = f"{prefix}query {query!r}"
         plain = _plain(value)
-        found = read_hits(value, where) if plain is None else []
+        found = [] if plain is not None else value if _is_hits(value) else read_hits(value, where)
         if scored is not None and query in others:
             raise DataError(
                 f"{prefix}query {scored!r} is a mapping, sorted by score, and query {query!r} a list in rank order; "
@@ -347,6 +351,10 @@ def _plain(value: object) -> tuple[Sequence[str], Sequence[float] | None] | None
         if set(map(type, docs)) == {str} and set(map(type, scores)) <= {float, int}:
             return docs, scores
     return None
+
+
+def _is_hits(value: object) -> bool:
+    return isinstance(value, list) and set(map(type, value)) == {Hit} and {type(hit.id) for hit in value} == {str}
 
 
 def _is_empty_list(value: object) -> bool:

@@ -52,20 +52,23 @@ class ScoreMaps:
         except (TypeError, ValueError, OverflowError):
             scores = np.array([np.nan])
         bad = bool(len(scores)) and bool(np.isnan(scores.min()))
-        # One look at each dictionary finds ids that are no strings at all, or the empty one.
-        if bad or any("" in scores or type(next(iter(scores), "a")) is not str for scores in self._maps.values()):
-            for query, given in self._maps.items():
+        # One look at each dictionary shows whether its ids and scores are of a usual kind.
+        for query, given in self._maps.items():
+            doc, score = next(iter(given.items()), ("", 0.0))
+            if bad or type(doc) is not str or isinstance(score, str | bool) or "" in given:
                 by_score(given, f"query {query!r}")
         return scores
 
     def columns(self) -> Columns:
         """The dictionaries as columns, made once."""
         if self._columns is None:
-            docs = [
-                doc if type(doc) is str else json_id(doc, f"query {query!r}")
-                for query, scores in self._maps.items()
-                for doc in scores
-            ]
+            docs: list[str] = []
+            for query, scores in self._maps.items():
+                if set(map(type, scores)) <= {str}:
+                    docs += scores
+                else:
+                    by_score(scores, f"query {query!r}")  # two ids that become one are an error
+                    docs += (json_id(doc, f"query {query!r}") for doc in scores)
             self._columns = Columns.ranked(self.query_ids, self.bounds, Ids.of(docs), self._scores)
         return self._columns
 

@@ -86,7 +86,7 @@ class TrecFile:
             size = np.bincount(lists, size).astype(np.int64)
         bounds = np.concatenate(([0], np.cumsum(size)))
         query_ids = [name.decode() for name in place]
-        columns = Columns.ranked(query_ids, bounds, doc, score, self._warnings)
+        columns = Columns.ranked(query_ids, bounds, doc, score, warnings=self._warnings)
         if len(place) < len(names):
             for block in columns.blocks():
                 refuse_repeated(block, lambda row: str(self.path))

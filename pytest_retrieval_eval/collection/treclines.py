@@ -17,7 +17,7 @@ import numpy.typing as npt
 from pytest_retrieval_eval.collection.decimals import LEADING, NotANumber, parse_decimals
 from pytest_retrieval_eval.collection.files import BOM, PathLike, excerpt, not_utf8, open_bytes
 from pytest_retrieval_eval.collection.ids import Ids
-from pytest_retrieval_eval.collection.keys import PADDING, Bytes, Ints, changes, right_words
+from pytest_retrieval_eval.collection.keys import PADDING, Bytes, Ints, changes, right_numbers
 from pytest_retrieval_eval.collection.located import Block, borders
 from pytest_retrieval_eval.errors import DataError
 
@@ -151,13 +151,11 @@ class _Lines:
         step = digit[1:] - digit[:-1]
         if ((((step == 1) | (step == 256 - 9)) & (lengths[1:] >= lengths[:-1])) | border).all():
             return 0
-        ranks = right_words(self.data, starts + lengths, lengths)
+        ranks, number = right_numbers(self.data, starts + lengths, lengths)
         against = (ranks[1:] > ranks[:-1]) & (scores[1:] > scores[:-1])
         against |= (ranks[1:] < ranks[:-1]) & (scores[1:] < scores[:-1])
-        against &= ~border
-        rows = np.flatnonzero(against)
-        numbers = (self.data[starts[row] : starts[row] + lengths[row]].tobytes() for row in (*rows, *(rows + 1)))
-        return len(rows) if all(number.isdigit() and len(number) <= 8 for number in numbers) else 0
+        against &= number[1:] & number[:-1] & ~border
+        return int(np.count_nonzero(against))
 
     def _line(self, row: int) -> int:
         return row if self.line_numbers is None else int(self.line_numbers[row])

@@ -137,6 +137,12 @@ def test_integers_are_ids_by_their_decimal_text(judged: str) -> None:
         ({"1": {"a": float("nan")}}, "query '1'.*document 'a'.*NaN"),
         ({"1": {"b": 1.0}, "2": {"a": None}}, "query '2'.*document 'a'.*None"),
         ({"1": {"a": "high"}}, "query '1'.*document 'a'.*'high'"),
+        ({"1": {"a": "1.5"}}, "query '1'.*document 'a'.*'1.5'"),
+        ({"1": {"a": True}}, "query '1'.*document 'a'.*True"),
+        ({"1": {"a": 10**400}}, "query '1'.*document 'a'.*too large"),
+        ({"1": [("a", 10**400)]}, "query '1'.*too large"),
+        ({"1": [Hit("a", 1.0, "d", 5, 4)]}, "query '1'.*'a' has start 5 and end 4"),
+        ({"1": [Hit("a", 1.0, "d", 5)]}, "query '1'.*'a' has start 5 and end None"),
         ({"1": [("a", 1.0), ("b", float("nan"))]}, "query '1'.*document 'b'.*NaN"),
         ({"1": [("a", 1.0), "b"]}, "query '1'.*document 'b' has no score"),
         ({"1": [("a", 1.0)], "2": ["b"]}, "query '1'.*query '2' has none"),
@@ -155,6 +161,14 @@ def test_integers_are_ids_by_their_decimal_text(judged: str) -> None:
 def test_what_is_no_run_is_refused(hits: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
         Run.of(hits)
+
+
+def test_integers_among_strings_are_found_too() -> None:
+    run = Run.of({"1": {"a": 3.0, 10: 2.0, "b": 1.0}, "2": {"a": 1.0, **dict.fromkeys(range(3), 0.0)}})
+    assert run.locate(Qrels.of({"1": ["10", "b"], "2": ["2", "0", "7"]})).rank.tolist() == [2, 3, 2, 4]
+    assert run.ranking("1").docs == ["a", "10", "b"]
+    with pytest.raises(DataError, match=r"query '1'.*become the one document id '1'"):
+        Run.of({"1": {"1": 1.0, 1: 2.0}}).ranking("1")
 
 
 def test_a_broken_id_of_a_mapping_is_found_when_its_documents_are_read() -> None:

@@ -14,18 +14,19 @@ from hypothesis import strategies as st
 
 from pytest_retrieval_eval.collection.hits import Hit
 from pytest_retrieval_eval.collection.qrels import Qrels
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.run import Ranking, Run
 from pytest_retrieval_eval.errors import DataError
 
 ids = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
 numbers = st.floats(allow_nan=False)
-offsets = st.none() | st.integers(0, 10**6)
+spans = st.just((None, None)) | st.tuples(st.integers(0, 10**6), st.integers(0, 9)).map(lambda s: (s[0], sum(s)))
+hits_of_chunks = st.builds(lambda i, s, d, span: Hit(i, s, d, *span), ids, numbers, st.none() | ids, spans)
 maps = st.dictionaries(ids, st.dictionaries(ids, numbers, max_size=8), min_size=1, max_size=6)
 bare = st.dictionaries(ids, st.lists(ids, max_size=8), min_size=1, max_size=6)
 pairs = st.dictionaries(ids, st.lists(st.tuples(ids, numbers), max_size=8), min_size=1, max_size=6)
 chunks = st.dictionaries(
     ids,
-    st.lists(st.builds(Hit, ids, numbers, st.none() | ids, offsets, offsets), max_size=8),
+    st.lists(hits_of_chunks, max_size=8),
     min_size=1,
     max_size=6,
 )
@@ -91,6 +92,7 @@ def test_equal_runs_are_equal_bytes_whenever_they_are_saved(tmp_path: Path) -> N
 
 
 HEADER = '{"format": "retrieval-run", "version": 1, "depth": 10}\n'
+SCORED = '{"format": "retrieval-run", "version": 1, "ordered_by": "score"}\n'
 
 
 @pytest.mark.parametrize(
@@ -113,6 +115,8 @@ HEADER = '{"format": "retrieval-run", "version": 1, "depth": 10}\n'
         (HEADER + '{"query_id": "1", "hits": [{"id": "a", "score": 1, "start": -1}]}\n', r"offset -1"),
         (HEADER + '{"query_id": "1", "hits": [{"id": "a"}, {"id": "b", "score": 1}]}\n', r":2: document 'a' has no"),
         (HEADER + '{"query_id": "1", "hits": []}\n{"query_id": "1", "hits": []}\n', r":3: query '1' .*\(.*:2\)"),
+        (SCORED + '{"query_id": "1", "hits": [{"id": "a"}]}\n', r":2: the list has no scores"),
+        (SCORED + json.dumps({"query_id": "1", "hits": [{"id": "a", "score": 1}] * 2}), "'a' a second time"),
         (HEADER + '{"query_id": "1", "hits": [], "seconds": "x"}\n', r":2: the seconds is 'x'"),
         (HEADER + '{"query_id": "1", "hits": [], "error": 3}\n', r":2: the error is 3"),
         (HEADER + '{"query_id": "1", "hits": [{"id": "a", "sc', r":2: malformed JSON"),
@@ -133,6 +137,19 @@ def test_lines_of_others_are_lists_in_rank_order(tmp_path: Path) -> None:
     run = Run.read(path)
     assert (run.ordered_by, run.depth, run.ranking("1").docs) == ("list", 10, ["7", "b", "7"])
     assert dict(run.duplicates) == {"1": 1}
+
+
+def test_lines_by_score_are_sorted_with_their_chunks(tmp_path: Path) -> None:
+    path = tmp_path / "x.run.jsonl"
+    hits = [{"id": "a", "score": 1}, {"id": "b", "score": 2, "doc_id": "B", "start": 3, "end": 4}]
+    path.write_text(SCORED + json.dumps({"query_id": 1, "hits": hits}) + "\n")
+    assert Run.read(path).ranking("1") == Ranking(["b", "a"], [2.0, 1.0], ["B", None], [3, None], [4, None])
+
+
+def test_messages_that_are_no_unicode_are_kept(tmp_path: Path) -> None:
+    run = Run.of({"1": []}, errors={"1": "no file caf\udce9"})
+    run.save(tmp_path / "x.run.jsonl")
+    assert dict(Run.read(tmp_path / "x.run.jsonl").errors) == {"1": "no file caf\udce9"}
 
 
 def test_thirty_thousand_hits_are_read_in_a_moment(tmp_path: Path) -> None:
@@ -291,5 +308,7 @@ def test_the_depth_is_declared_by_the_header() -> None:
     assert (run.depth, dict(run.header)) == (100, {"commit": "abc"})
     with pytest.raises(DataError, match="integer of 1 or more, not 0"):
         run.with_header(depth=0)
-    with pytest.raises(DataError, match="format"):
+    with pytest.raises(DataError, match="'format' is the file format's own"):
         run.with_header(format="x")
+    with pytest.raises(DataError, match="kept as JSON"):
+        run.with_header(place=Path("x"))
