@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -310,13 +311,23 @@ def retriever_run(request: pytest.FixtureRequest, dataset: Dataset) -> Run:
         from pytest_retrieval_eval.collection.run import Run
 
         retriever = ask(request, "retriever")
-        return Run.from_retriever(retriever, dataset.queries, depth=depth, name="retriever")
+        with _progress_shown(request.config):
+            return Run.from_retriever(retriever, dataset.queries, depth=depth, name="retriever")
 
     asked = hashlib.sha256()
     for query_id in dataset.queries:
         asked.update(f"{query_id}\0{dataset.queries.text(query_id)}\0".encode())
     key = f"retriever {place} depth {depth} queries {asked.hexdigest()}"
     return session.once.get(key, make)
+
+
+def _progress_shown(config: pytest.Config) -> AbstractContextManager[None]:
+    """Lift pytest's capturing where a person watches, so that a long retrieval shows its progress bar."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    capture = config.pluginmanager.get_plugin("capturemanager")
+    if reporter is None or capture is None or not reporter.isatty():
+        return nullcontext()
+    return cast("AbstractContextManager[None]", capture.global_and_fixture_disabled())
 
 
 def _file_name(name: str) -> str:

@@ -26,14 +26,13 @@ ORDER = tuple(reversed(COLOURS))  # the worst status first
 
 def summarise(terminal: TerminalReporter, ledger: Ledger) -> None:
     """Print the section; with ``-q`` the gates that passed are only counted."""
-    verdicts = ledger.verdicts
-    terminal.section("retrieval gates", sep="=")
+    verdicts, markup = ledger.verdicts, terminal.config.get_terminal_writer().markup
+    terminal.write_sep("=", "retrieval gates")
     for nodeid, verdict in verdicts:
         if verdict.status == "passed" and terminal.verbosity < 0:
             continue
-        colour = {COLOURS[verdict.status]: True}
-        terminal.write(f"{verdict.status.upper():<12} ", **colour)
-        terminal.line(f"{summary_line(verdict)}   {nodeid}")
+        status = markup(f"{verdict.status.upper():<12}", **{COLOURS[verdict.status]: True})
+        terminal.write_line(f"{status} {summary_line(verdict)}   {nodeid}")
     if verdicts:
         terminal.write_line(", ".join(_counts(verdicts)))
     for kind, target in ledger.written:

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import struct
+import subprocess
+import sys
+
 import pytest
 
 GATES = (
@@ -81,3 +87,28 @@ def test_tags_of_any_json_kind_and_odd_names_travel(project, dist):
     result = project.run(*dist)
     result.assert_outcomes(failed=1)
     assert "\x1b[31m" not in result.stdout.str()
+
+
+def test_a_long_retrieval_shows_its_progress_to_a_person(project):
+    fcntl, pty, termios = (pytest.importorskip(name) for name in ("fcntl", "pty", "termios"))  # not on Windows
+    project.dataset(texts={f"q{n}": f"question {n}" for n in range(6)}, tags={})
+    (project.path / "conftest.py").write_text(
+        "import pytest, time\n@pytest.fixture(scope='session')\n"
+        "def retriever():\n    return lambda query: (time.sleep(0.5), ['a'])[1]\n"
+    )
+    project.test("def test_it(recall_at):\n    assert recall_at(2) >= 0.1\n")
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
+    environment = {**os.environ, "TERM": "xterm"}
+    with subprocess.Popen(command, cwd=project.path, env=environment, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        shown = b""
+        # A terminal whose other side has closed raises on Linux and ends elsewhere.
+        with contextlib.suppress(OSError):
+            while chunk := os.read(ours, 4096):
+                shown += chunk
+        os.close(ours)
+    assert process.returncode == 0
+    assert "retrieving" in shown.decode()
+    assert "6/6" in shown.decode()
