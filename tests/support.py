@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -39,3 +42,14 @@ def testdata(path: str) -> Path:
 
 
 testdata.__test__ = False  # type: ignore[attr-defined]  # its name begins like a test's
+
+
+def script(path: str) -> ModuleType:
+    """A script of this repository as a module; its folder stays off the path of imports."""
+    name = f"scripts.{Path(path).stem}"
+    spec = importlib.util.spec_from_file_location(name, ROOT / path)
+    if spec is None or spec.loader is None:
+        raise FileNotFoundError(path)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module

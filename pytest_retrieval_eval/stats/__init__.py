@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pytest_retrieval_eval.stats.corrections import benjamini_hochberg, holm
+from pytest_retrieval_eval.stats.early import EarlyStop
 from pytest_retrieval_eval.stats.intervals import Interval, bootstrap_mean, wilson
 from pytest_retrieval_eval.stats.means import Distribution, distribution, mean
 from pytest_retrieval_eval.stats.paired import PairedTest, TTest, randomization_test, t_test
@@ -13,6 +14,7 @@ from pytest_retrieval_eval.stats.tolerance import TOLERANCE, same
 __all__ = [
     "TOLERANCE",
     "Distribution",
+    "EarlyStop",
     "Interval",
     "PairedTest",
     "TTest",
