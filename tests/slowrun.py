@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -24,13 +25,14 @@ def slow_rows(
                 hits = [(doc, float(np.float32(score))) for doc, score in hits]
         if float32 or not by_list:
             hits.sort(key=lambda hit: (hit[1], hit[0].encode()), reverse=True)
+        tied: dict[float, list[int]] = {}
+        for rank, (_, score) in enumerate(hits, 1):
+            tied.setdefault(score, []).append(rank)
         for rank, (doc, score) in enumerate(hits, 1):
             if qrels.grade(query, doc) is None or (query, doc) in rows:
                 continue
-            tied = [i for i, hit in enumerate(hits, 1) if hit[1] == score]
-            if by_list and not float32:
-                tied = [rank]
-            rows[query, doc] = (rank, min(tied), max(tied))
+            group = [rank] if by_list and not float32 else tied[score]
+            rows[query, doc] = (rank, min(group), max(group))
     return rows
 
 
@@ -40,7 +42,7 @@ def slow_ties(lists: Lists, qrels: Qrels, *, by_list: bool = False, float32: boo
     for query in qrels.query_ids:
         with np.errstate(over="ignore"):
             scores = [float(np.float32(s)) if float32 else s for _, s in lists.get(query, [])]
-        tied = sum(scores.count(score) > 1 for score in scores)
+        tied = sum(count for count in Counter(scores).values() if count > 1)
         counts.append(0 if by_list and not float32 else tied)
     return counts
 

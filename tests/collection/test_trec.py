@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from slowrun import check
 from support import testdata
 
+from pytest_retrieval_eval.collection import ids as ids_module
 from pytest_retrieval_eval.collection import treclines
 from pytest_retrieval_eval.collection.decimals import LEADING, NotANumber, parse_decimals
 from pytest_retrieval_eval.collection.qrels import Qrels
@@ -144,6 +145,16 @@ def test_hostile_text_is_located_as_the_slow_way_says(tmp_path: Path, data: st.D
         ranking = loaded.ranking(query)
         assert ranking.docs == [doc for doc, _ in ordered]
         assert ranking.scores == [score for _, score in ordered]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+@given(st.data())
+def test_keys_that_all_collide_change_nothing(tmp_path: Path, data: st.DataObject) -> None:
+    text, lists = data.draw(trec_texts())
+    qrels = data.draw(judgments(lists))
+    (tmp_path / "run.trec").write_bytes(text.encode())
+    with mock.patch.object(ids_module, "field_keys", lambda data, starts, lengths: np.zeros(len(starts), np.uint64)):
+        check(Run.read(tmp_path / "run.trec").locate(qrels), lists, qrels)
 
 
 CONFORMANCE = [
