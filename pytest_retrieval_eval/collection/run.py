@@ -165,13 +165,19 @@ class Run:
     @property
     def duplicates(self) -> Mapping[str, int]:
         """The queries whose list repeats documents, and how many hits are such repeats."""
+        return MappingProxyType({query: len(ranks) for query, ranks in self.repeats.items()})
+
+    @property
+    def repeats(self) -> Mapping[str, tuple[int, ...]]:
+        """The ranks at which a document stands that stood above already, for the lists that have such."""
         columns = self._file.backing.columns()
-        found: dict[str, int] = {}
+        found: dict[str, tuple[int, ...]] = {}
         first = 0
         for block in columns.blocks() if columns.by_list else ():
-            for place in block.query_of(block.repeated()).tolist():
+            rows = block.repeated()
+            for place, row in zip(block.query_of(rows).tolist(), rows.tolist(), strict=True):
                 query = columns.query_ids[first + place]
-                found[query] = found.get(query, 0) + 1
+                found[query] = (*found.get(query, ()), row - int(block.bounds[place]) + 1)
             first += len(block.queries)
         return MappingProxyType(found)
 

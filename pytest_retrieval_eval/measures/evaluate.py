@@ -15,12 +15,13 @@ import numpy as np
 
 from pytest_retrieval_eval.errors import DataError, GateError, MeasureError, did_you_mean
 from pytest_retrieval_eval.measures import registry
+from pytest_retrieval_eval.measures.bounds import Bounds, bounds_of, without_repeats
 from pytest_retrieval_eval.measures.counts import QueryCounts, Short
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.ranks import Bools, Floats, JudgedRanks, judged_ranks, read_only
 from pytest_retrieval_eval.measures.scores import Counted, Scores, TieInterval
 
-__all__ = ["Evaluation", "QueryCounts", "Scores", "Short", "TieInterval", "evaluate"]
+__all__ = ["Bounds", "Evaluation", "QueryCounts", "Scores", "Short", "TieInterval", "evaluate"]
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.qrels import Qrels
@@ -181,6 +182,58 @@ class Evaluation:
             low,
             high,
         )
+
+    def bounds(self, measure: str | Measure) -> Bounds:
+        """The smallest and largest value if every unjudged document *of the lists* were judged, exactly.
+
+        Each may turn out to have any grade from 0 to the largest of the collection; also those below the
+        cut-off, where a relevant one adds to R and to the ideal. Documents that the run did not return are
+        left out: they are without number, and would bound every recall by 0. So all-irrelevant and
+        all-relevant are no bounds; nDCG@3 of a, b and a third document falls where that one is relevant:
+
+        >>> from pytest_retrieval_eval.collection.qrels import Qrels
+        >>> from pytest_retrieval_eval.collection.run import Run
+        >>> evaluation = evaluate(Qrels.of({"q": {"a": 1, "b": 0}}), Run.of({"q": ["a", "b", "hole"]}), "ndcg@3")
+        >>> bounds = evaluation.bounds("ndcg@3")
+        >>> round(bounds.minimum, 2), bounds.maximum
+        (0.92, 1.0)
+
+        The queries are those that count today; on the unit scale map and r_precision have no known bounds.
+        Raises MeasureError where a measure has none, GateError where no query counts.
+        """
+        name = _measure(measure)
+        definition = registry.definition(name.name)
+        counted, why = self._count(name), partial(self._why_none, name)
+        self.scores(name)  # refuses what does not fit
+        graded = self._graded(name, definition)
+        score = (definition.graded if graded else None) or definition.score
+        low, high = (values[counted.rows] for values in bounds_of(self._settled(), name, score, graded=graded))
+        return Bounds(
+            name,
+            Scores(name, counted, low, why).mean,
+            Scores(name, counted, high, why).mean,
+            counted.ids,
+            read_only(low),
+            read_only(high),
+        )
+
+    def _settled(self) -> JudgedRanks:
+        """The table without the places of repeated documents, which nobody needs to judge."""
+        if not self.counts.duplicates:
+            return self.ranks
+        if self.trec:
+            raise MeasureError(
+                f"the run {self.run.name or self.run.source or 'given'} repeats documents, which trec_eval has no "
+                "order for: bounds in trec mode need a run without repeats."
+            )
+
+        def build() -> JudgedRanks:
+            place = {query_id: row for row, query_id in enumerate(self.qrels.query_ids)}
+            found = [(place[q], rank) for q, all_ in self.run.repeats.items() if q in place for rank in all_]
+            query, rank = np.array(found, np.int64).reshape(-1, 2).T
+            return without_repeats(self.ranks, query, rank)
+
+        return self.ranks.share("without repeats", build)
 
     @property
     def counts(self) -> QueryCounts:
