@@ -14,7 +14,6 @@ from pytest_retrieval_eval.cli.inputs import (
     named_measures,
     parse_where,
     read_collection,
-    read_run,
     select_queries,
 )
 from pytest_retrieval_eval.collection.dataset import Dataset
@@ -61,7 +60,7 @@ def compare_runs(arguments: argparse.Namespace, console: Console) -> int:
                 raise SettingsError(f"--{name} says how a gate decides, and there is none; add --gate")
     dataset = read_collection(arguments.qrels, queries=arguments.queries, split=arguments.split)
     select_queries(dataset, where)
-    bench = FileBench(dataset, read_side(arguments.baseline, dataset), read_run(arguments.candidate))
+    bench = FileBench(dataset, read_side(arguments.baseline, dataset), Run.read(arguments.candidate))
     if not measures and not gates:
         measures = default_measures(DEFAULT, dataset.qrels, bench.old, bench.new)
     reports = [decide(Gate(measure, ">=", BASELINE, report_options), bench) for _, measure in measures]
@@ -98,7 +97,7 @@ class FileBench:
         if isinstance(ref, Run):
             return ref
         if str(ref) not in self._runs:
-            self._runs[str(ref)] = read_run(ref)
+            self._runs[str(ref)] = Run.read(ref)
         return self._runs[str(ref)]
 
     def baseline(self, dataset: Dataset, name: str | None, candidate: Run) -> Baseline:
@@ -119,7 +118,7 @@ class FileBench:
 def read_side(text: str, dataset: Dataset) -> Run:
     """The run that BASELINE means: a file, or a name in the ``baselines/`` of the dataset."""
     if Path(text).is_file() or dataset.path is None or text.lower().endswith(_RUN_ENDINGS) or "/" in text:
-        return read_run(text)
+        return Run.read(text)
     return _stored(text, dataset)
 
 

@@ -15,7 +15,6 @@ from pytest_retrieval_eval.cli.inputs import (
     named_measures,
     parse_where,
     read_collection,
-    read_run,
     select_queries,
 )
 from pytest_retrieval_eval.collection.dataset import Dataset
@@ -36,7 +35,7 @@ def evaluate_run(arguments: argparse.Namespace, console: Console) -> int:
     where = parse_where(arguments.where)
     dataset = read_collection(arguments.qrels, queries=arguments.queries, split=arguments.split)
     select = select_queries(dataset, where)
-    run = read_run(arguments.run)
+    run = Run.read(arguments.run)
     check_failures(run, asked_queries(dataset, select), arguments.allow_failures)
     chosen = measures or default_measures(DEFAULT, dataset.qrels, run)
     check_depth(run, chosen)

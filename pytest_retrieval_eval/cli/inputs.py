@@ -14,7 +14,7 @@ from pytest_retrieval_eval.collection.files import bare_suffixes, json_lines
 from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.collection.queries import TEXT_KEYS, Queries
 from pytest_retrieval_eval.collection.run import Run
-from pytest_retrieval_eval.errors import DataError, GateError, MeasureError, SettingsError
+from pytest_retrieval_eval.errors import GateError, MeasureError, SettingsError
 from pytest_retrieval_eval.gates.side import cutoff_of
 from pytest_retrieval_eval.gates.wording import counted, shown
 from pytest_retrieval_eval.measures.names import Measure
@@ -117,14 +117,6 @@ def _holds_queries(path: Path) -> bool:
         return False
     first = next((row for _, row in json_lines(path)), {})
     return any(key in first for key in TEXT_KEYS) and ("relevant" in first or "unanswerable" in first)
-
-
-def read_run(path: str | Path) -> Run:
-    """The run in a file. A pipe is refused: a run is opened more than once, which a pipe cannot be."""
-    place = Path(path)
-    if place.exists() and not place.is_file() and not place.is_dir():
-        raise DataError(f"{path} is a pipe or a device; expected a file: save the run to one first")
-    return Run.read(path)
 
 
 def select_queries(dataset: Dataset, where: dict[str, object] | None) -> frozenset[str] | None:

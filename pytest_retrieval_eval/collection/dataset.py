@@ -28,7 +28,7 @@ from pytest_retrieval_eval.errors import DataError, did_you_mean
 
 _COMPRESSED = ("", ".gz", ".zst", ".bz2", ".xz")
 _QUERIES = ("queries.jsonl", "queries.tsv")
-_QRELS = (".tsv", ".txt", ".qrels", ".trec", ".jsonl", ".json")
+_QRELS = (".tsv", ".txt", ".qrels", ".trec", ".jsonl", ".json", ".parquet")
 _DOC_KEYS = ("_id", "doc_id", "id")
 # BEIR's corpora begin each line with the id: what is not asked for need not be parsed.
 _LEADING_ID = re.compile(r'\s*\{\s*"_id"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+)\s*[,}]')

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 PathLike = str | os.PathLike[str]
 
+PARQUET = ".parquet"
 BOM = b"\xef\xbb\xbf"
 _CHUNK = 1 << 20
 _NAMES = {".gz": "gzip", ".zst": "zstd", ".bz2": "bzip2", ".xz": "xz"}

@@ -13,12 +13,13 @@ import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from pytest_retrieval_eval.collection.files import (
+    PARQUET,
     JsonIds,
     PathLike,
     bare_suffixes,
@@ -31,6 +32,9 @@ from pytest_retrieval_eval.collection.files import (
 )
 from pytest_retrieval_eval.collection.ids import Ids
 from pytest_retrieval_eval.errors import DataError
+
+if TYPE_CHECKING:
+    from pytest_retrieval_eval.collection.tables import Table
 
 Scale = Literal["levels", "unit"]
 Judged = Mapping[Any, Any] | Iterable[Any]
@@ -73,20 +77,34 @@ class Qrels:
     _cache: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def read(cls, path: PathLike, *, scale: Scale = "levels", normalize_ids: bool = False) -> Qrels:
-        """Read judgments; the content says in which format.
+    def read(
+        cls,
+        path: PathLike,
+        *,
+        scale: Scale = "levels",
+        normalize_ids: bool = False,
+        columns: Mapping[str, str] | None = None,
+    ) -> Qrels:
+        """Read judgments; the content says in which format, or the ending ``.parquet``.
 
         * TREC: ``query iteration document grade``, any run of spaces or tabs between;
         * BEIR: a table whose first line names its columns (query-id, corpus-id, score, in any usual
           spelling and order), tabs between;
         * JSON: ``{query: {document: grade}}`` or ``{query: [document, ...]}`` (grade 1);
         * JSON Lines: ``{"query_id", "doc_id", "score"}`` or ``{"query_id", "relevant": {…} | […]}`` in
-          each line.
+          each line;
+        * Parquet: a judgment in each row; ``columns`` may name those of ``query``, ``document`` and ``grade``.
 
         Conflicting grades, NaN, a line of another form and a file without judgments raise DataError with
-        file and line; an identical repeat is kept once and named in ``warnings``. ``normalize_ids``
+        file and line (or row); an identical repeat is kept once and named in ``warnings``. ``normalize_ids``
         brings ids to Unicode form NFC.
         """
+        if bare_suffixes(path)[-1:] == [PARQUET]:
+            from pytest_retrieval_eval.collection.frames import parquet_table
+
+            return _of_table(parquet_table(path)[0], columns, scale, normalize_ids)
+        if columns is not None:
+            raise DataError(f"{path}: columns are named for tables alone, and the file is no {PARQUET}")
         data = read_bytes(path)
         first = next((line for line in _stripped(data) if not line.startswith(b"#")), b"")
         builder = QrelsBuilder(str(path), scale, normalize_ids)
@@ -104,13 +122,30 @@ class Qrels:
         return builder.done()
 
     @classmethod
-    def of(cls, judgments: Mapping[Any, Judged], *, source: str = "qrels", scale: Scale = "levels") -> Qrels:
+    def of(
+        cls,
+        judgments: Any,
+        *,
+        source: str = "qrels",
+        scale: Scale = "levels",
+        columns: Mapping[str, str] | None = None,
+    ) -> Qrels:
         """Judgments of a mapping from query to {document: grade}, or to a list or set of relevant documents.
 
         An empty entry stays a query without judgments; a mapping without any judgment raises DataError.
+
+        Or of an Arrow table or a data frame (pandas, polars) with a judgment in each row, in columns of the
+        usual names (``query_id``, ``doc_id``, ``grade`` and their kin); ``columns`` may say which is the
+        ``query``, the ``document``, the ``grade``.
         """
         if not isinstance(judgments, Mapping):
+            from pytest_retrieval_eval.collection.frames import frame_table, is_frame
+
+            if is_frame(judgments):
+                return _of_table(frame_table(judgments, source), columns, scale, False)
             raise DataError(f"qrels are {excerpt(judgments)}; expected a mapping from query to {{document: grade}}")
+        if columns is not None:
+            raise DataError("columns are named for tables alone, and a mapping has none")
         builder = QrelsBuilder(source, scale, False)
         for query_id, judged in judgments.items():
             builder.add_query(query_id, judged, source)
@@ -320,6 +355,26 @@ class QrelsBuilder:
     def _place(self, row: int) -> str:
         place = self._places[row]
         return place if isinstance(place, str) else f"{self.source}:{place}"
+
+
+def _of_table(table: Table, columns: Mapping[str, str] | None, scale: Scale, normalize_ids: bool) -> Qrels:
+    from pytest_retrieval_eval.collection.tables import choose, gather
+
+    fields = ("query", "document", "grade")
+    rows = gather(table, choose(table, fields, columns, fields))
+    grades = rows.numbers["grade"]
+    rows.refuse("grade", np.isnan(grades), "null or NaN")
+    rows.refuse("grade", np.isinf(grades), "infinite")
+    builder = QrelsBuilder(table.source, scale, normalize_ids)
+    lists = np.repeat(np.arange(len(rows.query_ids)), np.diff(rows.bounds))
+    if not normalize_ids and rows.repeated() is None:
+        return Qrels(rows.query_ids, _frozen(lists), rows.docs, _frozen(grades), table.source, scale)
+    # What repeats is looked at judgment by judgment, in the order of the table.
+    order = range(len(lists)) if rows.rows is None else np.argsort(rows.rows).tolist()
+    names, docs = [rows.query_ids[place] for place in lists.tolist()], rows.docs.strings()
+    for row in order:
+        builder.add(names[row], docs[row], float(grades[row]), rows.where(row))
+    return builder.done()
 
 
 class _Table:

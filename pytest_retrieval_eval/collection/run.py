@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pytest_retrieval_eval.collection.files import PathLike, bare_suffixes
+from pytest_retrieval_eval.collection.files import PARQUET, PathLike, bare_suffixes
 from pytest_retrieval_eval.collection.keys import Ints
 from pytest_retrieval_eval.collection.located import Located
 from pytest_retrieval_eval.collection.runfile import (
     STRUCTURE,
     TREC_ENDINGS,
+    Backing,
     RunFile,
     lists_of,
     read_run,
@@ -69,19 +70,21 @@ class Run:
         self._located: list[tuple[Qrels, bool, Located]] = []
 
     @classmethod
-    def read(cls, path: PathLike) -> Run:
-        """The run in a file: our ``*.run.jsonl``, TREC, JSON or JSON Lines, compressed or not.
+    def read(cls, path: PathLike, *, columns: Mapping[str, str] | None = None) -> Run:
+        """The run in a file: our ``*.run.jsonl``, TREC, JSON or JSON Lines, compressed or not; or ``*.parquet``.
 
         A TREC file is opened, and read when something is measured (in bounded memory) or asked for. A file
-        that is malformed, or has changed by then, raises DataError with file and line.
+        that is malformed, or has changed by then, and a pipe raise DataError with file and line. ``columns``
+        names those of a Parquet file, as in `of`.
         """
-        return cls(read_run(path), name=_stem(path), source=str(path))
+        return cls(read_run(path, columns), name=_stem(path), source=str(path))
 
     @classmethod
     def of(
         cls,
-        hits: Mapping[Any, Any],
+        hits: Any,
         *,
+        columns: Mapping[str, str] | None = None,
         name: str = "",
         depth: int | None = None,
         seconds: Mapping[str, float] | None = None,
@@ -93,14 +96,31 @@ class Run:
         * ``{document: score}``, sorted by score; kept as it is, so it must not be changed afterwards;
         * ``[document, …]``, ``[(document, score), …]`` or ``[Hit, …]`` in rank order, which counts.
 
+        Or from an Arrow table or a data frame (pandas, polars) with a hit in each row: by score, and without
+        scores by rank. Columns have the usual names (``query_id``, ``doc_id``, ``score``, ``rank`` and their
+        kin), or ``columns`` says which is the ``query``, the ``document``, the ``score``, the ``rank``.
+
         A set, a NaN score, an empty id and a mixture of the two forms raise DataError.
 
         >>> Run.of({"q1": ["b", "a"]}).ranking("q1").docs
         ['b', 'a']
         """
-        if not isinstance(hits, Mapping):
-            raise DataError(f"a run is made from a mapping from query to hits, not from a {type(hits).__name__}")
-        file = RunFile(lists_of(hits), seconds=dict(seconds or {}), errors=dict(errors or {}))
+        lists: Backing
+        if isinstance(hits, Mapping):
+            if columns is not None:
+                raise DataError("columns are named for tables alone, and a mapping has none")
+            lists = lists_of(hits)
+        else:
+            from pytest_retrieval_eval.collection.frames import frame_table, is_frame
+            from pytest_retrieval_eval.collection.runtables import run_of_table
+
+            if not is_frame(hits):
+                raise DataError(
+                    "a run is made from a mapping from query to hits, or from a table, "
+                    f"not from a {type(hits).__name__}"
+                )
+            lists = run_of_table(frame_table(hits, name or "the table"), columns)
+        file = RunFile(lists, seconds=dict(seconds or {}), errors=dict(errors or {}))
         return cls(file, name=name).with_header(**{**(header or {}), "depth": depth})
 
     @classmethod
@@ -222,8 +242,9 @@ class Run:
         return located
 
     def save(self, path: PathLike) -> None:
-        """Write the run: ``.run.jsonl`` (all of it) or TREC (``.trec``, ``.txt``, ``.run``); also compressed.
+        """Write the run: ``.run.jsonl`` (all of it) or TREC (``.trec``, ``.txt``, ``.run``), also compressed.
 
+        ``.parquet`` keeps all but which part of a document a hit is.
         TREC has no place for empty lists, depth, order without scores, chunks, seconds, errors and header;
         what is lost is said in a warning. The same run gives the same bytes.
         """
@@ -232,8 +253,17 @@ class Run:
             write_ours(path, self._file)
         elif endings[-1:] and endings[-1] in TREC_ENDINGS:
             write_trec(path, self._file, self.name)
+        elif endings[-1:] == [PARQUET]:
+            from pytest_retrieval_eval.collection.runtables import write_parquet
+
+            file = self._file
+            said = {"depth": file.depth, "header": file.header, "seconds": file.seconds, "errors": file.errors}
+            write_parquet(path, file.backing.columns(), said)
         else:
-            raise DataError(f"{path}: a run is saved as .run.jsonl, .trec, .txt or .run (also .gz, .zst, .bz2, .xz)")
+            raise DataError(
+                f"{path}: a run is saved as .run.jsonl, .trec, .txt or .run (also .gz, .zst, .bz2, .xz), "
+                f"or as {PARQUET}"
+            )
 
     def with_header(self, **values: object) -> Run:
         """The same run with more said about where it comes from; ``depth`` declares its depth."""
@@ -298,6 +328,6 @@ def _stem(path: PathLike) -> str:
     from pathlib import Path
 
     name = Path(path).name
-    for ending in (".gz", ".zst", ".bz2", ".xz", ".jsonl", ".json", ".trec", ".txt", ".run"):
+    for ending in (".gz", ".zst", ".bz2", ".xz", ".jsonl", ".json", ".trec", ".txt", ".run", PARQUET):
         name = name.removesuffix(ending)
     return name

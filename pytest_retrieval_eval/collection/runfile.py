@@ -12,12 +12,14 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pytest_retrieval_eval.collection.columns import Columns
 from pytest_retrieval_eval.collection.files import (
+    PARQUET,
     JsonIds,
     PathLike,
     bare_suffixes,
@@ -57,9 +59,22 @@ class RunFile:
     errors: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_run(path: PathLike) -> RunFile:
-    """The run in a file, in the format that its ending or its content says; a TREC file is only opened."""
+def read_run(path: PathLike, columns: Mapping[str, str] | None = None) -> RunFile:
+    """The run in a file, in the format that its ending or its content says; a TREC file is only opened.
+
+    A pipe is refused: a run is opened more than once, which a pipe cannot be.
+    """
+    place = Path(path)
+    if place.exists() and not place.is_file() and not place.is_dir():
+        raise DataError(f"{path} is a pipe or a device; expected a file: save the run to one first")
     suffix = bare_suffixes(path)[-1:]
+    if suffix == [PARQUET]:
+        from pytest_retrieval_eval.collection.runtables import read_parquet
+
+        lists, said = read_parquet(path, columns)
+        return RunFile(lists, said.get("depth"), *(said.get(key, {}) for key in ("header", "seconds", "errors")))
+    if columns is not None:
+        raise DataError(f"{path}: columns are named for tables alone, and the file is no {PARQUET}")
     if suffix and suffix[0] in TREC_ENDINGS:
         return RunFile(TrecFile(path))
     first = next((text for _, text in lines(path) if text and not text.isspace()), "").lstrip()
