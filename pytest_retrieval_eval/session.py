@@ -119,7 +119,7 @@ class Session:
 
     def dataset(self, name: str | None) -> Dataset:
         """The dataset of that name or path (None: the first of ``retrieval_datasets``), opened once a process."""
-        from pytest_retrieval_eval.collection.dataset import Dataset
+        from pytest_retrieval_eval.collection.dataset import Dataset, irds_id
 
         name = name or self.settings.default_dataset
         if name is None:
@@ -130,7 +130,8 @@ class Session:
         path = self.settings.dataset_path(name)
         if path not in self._datasets:
             known_as = name if name in self.settings.datasets else None
-            self._datasets[path] = Dataset.read(path, name=known_as, split=self.settings.split)
+            split = None if irds_id(path) else self.settings.split  # an id of ir_datasets says its part itself
+            self._datasets[path] = Dataset.read(path, name=known_as, split=split)
         return self._datasets[path]
 
     def read_run(self, ref: str | Path) -> Run:
@@ -160,9 +161,11 @@ class Session:
 
     def baseline_path(self, dataset: Dataset, name: str) -> Path:
         """Where the baseline of that name lies."""
+        from pytest_retrieval_eval.collection.dataset import baseline_file
+
         if self.settings.baseline_dir is None:
             return dataset.baseline_path(name)
-        return self.settings.baseline_dir / dataset.name / dataset.baseline_path(name).name
+        return self.settings.baseline_dir / dataset.name / baseline_file(name)
 
     def stage(self, kind: str, target: Path, run: Run, header: Mapping[str, object]) -> StagedFile:
         """Write ``run`` beside, to be put at ``target`` when the session has ended well."""

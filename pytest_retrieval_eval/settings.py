@@ -13,6 +13,7 @@ from typing import Literal, cast
 
 from pytest_retrieval_eval.errors import SettingsError, did_you_mean
 
+IRDS = "irds:"  # what the id of a dataset of ir_datasets stands behind, as in collection.dataset
 UPDATE_MODES = ("new", "all")
 
 
@@ -45,7 +46,7 @@ INI = (
         "retrieval_datasets",
         "linelist",
         [],
-        "test collections, a line each: 'name = folder'; the first is the default",
+        "test collections, a line each: 'name = folder' or 'name = irds:ID'; the first is the default",
     ),
     Ini("retrieval_runs", "linelist", [], "runs with a name, a line each: 'name = file'"),
     Ini("retrieval_run", "string", "", "name or file of the run that gates measure where nothing else says"),
@@ -160,7 +161,9 @@ class Settings:
         return next(iter(self.datasets), None)
 
     def dataset_path(self, name: str) -> Path:
-        """Where a dataset lies: a name of ``retrieval_datasets``, or a path relative to the root folder."""
+        """Where a dataset lies: a name of ``retrieval_datasets``, ``irds:ID``, or a path below the root folder."""
+        if name.startswith(IRDS) and name not in self.datasets:
+            return Path(name)
         return self._place("dataset", "retrieval_datasets", name, self.datasets)
 
     def run_path(self, name: str) -> Path:
@@ -188,7 +191,7 @@ def _named_paths(setting: str, ini: Mapping[str, object], root: Path) -> dict[st
             raise SettingsError(f"{setting}: {line!r} is not of the form 'name = path'")
         if name in found:
             raise SettingsError(f"{setting}: the name {name!r} stands twice")
-        found[name] = root / path
+        found[name] = Path(path) if path.startswith(IRDS) else root / path
     return found
 
 

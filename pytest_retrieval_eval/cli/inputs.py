@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from pytest_retrieval_eval.collection.dataset import Dataset
+from pytest_retrieval_eval.collection.dataset import Dataset, irds_id
 from pytest_retrieval_eval.collection.files import bare_suffixes, json_lines
 from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.collection.queries import TEXT_KEYS, Queries
@@ -101,7 +101,7 @@ def _no_constant(name: str) -> NoReturn:
 def read_collection(path: str, *, queries: str | None = None, split: str | None = None) -> Dataset:
     """A dataset, or a file of judgments as a dataset whose queries are in ``queries``, or have ids only."""
     place = Path(path)
-    if place.is_dir() or _holds_queries(place):
+    if irds_id(path) or place.is_dir() or _holds_queries(place):
         if queries is not None:
             raise SettingsError(f"--queries goes with a file of judgments, and {path} is a dataset with its own")
         return Dataset.read(place, split=split)

@@ -26,6 +26,9 @@ from pytest_retrieval_eval.collection.qrels import Judged, Qrels, QrelsBuilder
 from pytest_retrieval_eval.collection.queries import ID_KEYS, Queries, QueriesBuilder, nfc_twins
 from pytest_retrieval_eval.errors import DataError, did_you_mean
 
+IRDS = "irds:"
+"""What a dataset of the package ir_datasets begins with, before its id."""
+
 _COMPRESSED = ("", ".gz", ".zst", ".bz2", ".xz")
 _QUERIES = ("queries.jsonl", "queries.tsv")
 _QRELS = (".tsv", ".txt", ".qrels", ".trec", ".jsonl", ".json", ".parquet")
@@ -166,16 +169,27 @@ class Dataset:
         A file: each line ``{"query_id", "query", "relevant": {document: grade} | [document, ...], "tags":
         {...}}``; ``relevant`` may be absent only where ``unanswerable`` is true.
 
+        ``irds:ID``: the dataset of this id of the package ir_datasets, which names a split itself.
+
         ``name`` is by default that of the folder or file. ``normalize_ids`` brings ids to Unicode form NFC.
         Whatever is missing, empty or contradictory raises DataError.
         """
         place = Path(path)
+        dataset_id = irds_id(path)
+        if dataset_id is not None and not place.exists():
+            from pytest_retrieval_eval.collection.irds import read_irds
+
+            if split is not None:
+                raise DataError(f"{path}: split {split!r} was asked for; the id itself says which part of a dataset")
+            if normalize_ids:
+                raise DataError(f"{path}: normalize_ids goes with files; the ids of ir_datasets are kept as they are")
+            return read_irds(dataset_id, name)
         if place.is_dir():
             return _read_folder(place, name, split, normalize_ids)
         if split is not None:
             raise DataError(f"{path}: split {split!r} was asked for, but only a dataset folder has splits")
         queries, qrels = _read_rows(place, normalize_ids)
-        return cls._checked(name or _stem(place), place, queries, qrels, None, None)
+        return cls.checked(name or _stem(place), place, queries, qrels, None, None)
 
     @classmethod
     def of(
@@ -194,18 +208,19 @@ class Dataset:
             queries = Queries.of(queries)
         if corpus is not None and not isinstance(corpus, Corpus):
             corpus = Corpus.of(corpus)
-        return cls._checked(name, None, queries, made, corpus, None)
+        return cls.checked(name, None, queries, made, corpus, None)
 
     @classmethod
-    def _checked(
+    def checked(
         cls,
         name: str,
         path: Path | None,
         queries: Queries,
         qrels: Qrels,
         corpus: Corpus | None,
-        split: str | None,
+        split: str | None = None,
     ) -> Dataset:
+        """A dataset of these parts, which must not be empty; what is odd about them becomes its warnings."""
         if not len(queries) or not len(qrels):
             what = "queries" if not len(queries) else "judgments"
             raise DataError(f"the dataset {name or path or qrels.source} has no {what}")
@@ -231,21 +246,37 @@ class Dataset:
 
         Of a dataset in one file: ``baselines/STEM/NAME.run.jsonl.gz`` beside it.
         """
-        if not isinstance(name, str) or not _BASELINE.fullmatch(name):
-            raise DataError(
-                f"{excerpt(name)} is no name of a baseline; expected letters, digits and . _ - + (it becomes a file)"
-            )
+        file = baseline_file(name)
         if self.path is None:
             raise DataError(
-                f"the dataset {self.name or '(without name)'} is in memory, so that baseline {name!r} "
-                "has no place; read the dataset from a folder, or name the run file"
+                f"the dataset {self.name or '(without name)'} lies in no folder, so that baseline {name!r} has no "
+                "place: give it one with the ini value retrieval_baseline_dir, or name the run file"
             )
         one_file = not self.path.is_dir()
         folder = self.path.parent / "baselines" / _stem(self.path) if one_file else self.path / "baselines"
-        return folder / f"{name}.run.jsonl.gz"
+        return folder / file
 
 
 _BASELINE = re.compile(r"\w[\w.+-]*")
+
+
+def baseline_file(name: str) -> str:
+    """The file name of a baseline; DataError for a name that cannot be one."""
+    if not isinstance(name, str) or not _BASELINE.fullmatch(name):
+        raise DataError(
+            f"{excerpt(name)} is no name of a baseline; expected letters, digits and . _ - + (it becomes a file)"
+        )
+    return f"{name}.run.jsonl.gz"
+
+
+def irds_id(path: PathLike) -> str | None:
+    """The id in ``irds:ID``; None for any other path.
+
+    >>> irds_id("irds:beir/scifact/test")
+    'beir/scifact/test'
+    """
+    text = Path(path).as_posix()
+    return text[len(IRDS) :] if text.startswith(IRDS) else None
 
 
 def _read_folder(folder: Path, name: str | None, split: str | None, normalize_ids: bool) -> Dataset:
@@ -258,7 +289,7 @@ def _read_folder(folder: Path, name: str | None, split: str | None, normalize_id
         queries = Queries.read(queries_path, normalize_ids=normalize_ids)
     corpus_path = _find(folder, ("corpus.jsonl",))
     corpus = None if corpus_path is None else Corpus.read(corpus_path, normalize_ids=normalize_ids)
-    return Dataset._checked(name or folder.resolve().name, folder, queries, qrels, corpus, chosen)
+    return Dataset.checked(name or folder.resolve().name, folder, queries, qrels, corpus, chosen)
 
 
 def _choose_split(folder: Path, split: str | None) -> tuple[Path, str]:

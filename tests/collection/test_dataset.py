@@ -246,7 +246,7 @@ class TestBaselinePath:
             Dataset.read(folder).baseline_path(name)
 
     def test_in_memory(self):
-        with pytest.raises(DataError, match="is in memory"):
+        with pytest.raises(DataError, match="retrieval_baseline_dir"):
             Dataset.of(qrels={"a": ["d"]}, name="n").baseline_path("main")
 
 

@@ -132,7 +132,7 @@ def test_integers_are_ids_by_their_decimal_text(judged: str) -> None:
     ("hits", "message"),
     [
         ({"1": {"a", "b"}}, "query '1'.*set"),
-        ([("1", ["a"])], "from a mapping from query to hits, not from a list"),
+        ([("1", ["a"])], "from a mapping from query to hits, or from a table, not from a list"),
         ({}, "the run has no query"),
         ({"1": {"a": float("nan")}}, "query '1'.*document 'a'.*NaN"),
         ({"1": {"b": 1.0}, "2": {"a": None}}, "query '2'.*document 'a'.*None"),

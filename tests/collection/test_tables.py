@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,8 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from support import ROOT
 
 from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.collection.run import Run
@@ -315,3 +319,18 @@ def test_without_pyarrow_pandas_frames_are_read_and_the_rest_names_the_extra(
             load()
     with pytest.raises(DataError, match="Parquet is written with the package pyarrow"):
         Run.of({"1": ["a"]}).save(tmp_path / "other.parquet")
+
+
+def test_the_documentation_shows_what_happens(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "reference" / "formats.md").read_text()
+    block = page.split("```python\n")[1].split("```")[0]
+    exec(compile(block, "formats.md", "exec"), {})
+    assert capsys.readouterr().out.split() == re.findall(r"# (\S+)$", block, re.MULTILINE)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_refused_before_it_loses_its_beginning(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    with pytest.raises(DataError, match="is a pipe or a device; expected a file"):
+        Run.read(tmp_path / "pipe.jsonl")
