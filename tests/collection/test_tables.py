@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from support import ROOT
 
 from pytest_retrieval_eval.collection.qrels import Qrels
