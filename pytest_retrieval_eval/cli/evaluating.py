@@ -23,9 +23,10 @@ from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.gates.hints import id_hint
 from pytest_retrieval_eval.gates.wording import counted, listed
 from pytest_retrieval_eval.measures.evaluate import Evaluation, Scores, evaluate
+from pytest_retrieval_eval.measures.registry import aggregate
 
 DEFAULT = ("ndcg@10", "mrr@10", "map", "precision@10", "recall@10", "recall@100", "judged@10")
-#: the name of the row of means, as trec_eval has it
+#: the name of the row of means (of sums, for counts), as trec_eval has it
 ALL = "all"
 
 
@@ -54,7 +55,7 @@ def evaluate_run(arguments: argparse.Namespace, console: Console) -> int:
         # judged@10 is undefined where the run returned nothing, and nobody asked for it.
         chosen = [named for named in chosen if evaluation.scores(named[1]).n] or chosen
     found = [(name, evaluation.scores(measure)) for name, measure in chosen]
-    means = [scores.mean for _, scores in found]
+    totals = [scores.overall for _, scores in found]
     notes = _notes(evaluation, dataset, found)
     for note in notes:
         console.note(note)
@@ -65,8 +66,8 @@ def evaluate_run(arguments: argparse.Namespace, console: Console) -> int:
         if ALL in dataset.qrels.query_ids:
             console.note(f"a query has the id {ALL}; the means are the last lines")
         _write_queries(evaluation, found, console)
-    for (name, _), mean in zip(found, means, strict=True):
-        console.write(f"{ALL}\t{name}\t{mean!r}\n")
+    for (name, _), total in zip(found, totals, strict=True):
+        console.write(f"{ALL}\t{name}\t{total!r}\n")
     return 0
 
 
@@ -137,6 +138,9 @@ def _document(
             "mean": scores.mean,
             "n": scores.n,
         }
+        how, _ = aggregate(scores.measure)
+        if how != "mean":
+            entry[how] = scores.overall
         if arguments.per_query:
             entry["queries"] = scores.to_dict()
         measures.append(entry)

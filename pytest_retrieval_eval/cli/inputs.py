@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -22,23 +23,35 @@ from pytest_retrieval_eval.measures.registry import definition
 
 Named = tuple[str, Measure]
 
+# A name of trec_eval that begins a list, and the numbers that go on with it.
+_LISTED = re.compile(r"([A-Za-z][A-Za-z0-9_-]*[_.])[0-9]+(\.[0-9]+)?")
+_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
+
 
 def split_measures(texts: Sequence[str]) -> list[str]:
     """The measures named by the values of ``-m``: apart by blanks or commas that stand in no bracket.
 
+    Numbers after a name of trec_eval are more cut-offs of it, as they are there.
+
     >>> split_measures(["ndcg(gain=exp, rel=2)@10 P_5", "map,recall@100"])
     ['ndcg(gain=exp, rel=2)@10', 'P_5', 'map', 'recall@100']
+    >>> split_measures(["ndcg_cut.5,10 map"])
+    ['ndcg_cut.5', 'ndcg_cut.10', 'map']
     """
     names: list[str] = []
     for text in texts:
         depth, word = 0, ""
         before = len(names)
+        stem = ""  # what stands before the numbers of a list such as ndcg_cut.5,10
         for char in f"{text} ":
             depth += (char == "(") - (char == ")")
             if depth > 0 or not (char == "," or char.isspace()):
                 word += char
-            elif word:
-                names.append(word)
+                continue
+            if word:
+                names.append(stem + word if stem and _NUMBER.fullmatch(word) else word)
+                listed = _LISTED.fullmatch(names[-1])
+                stem = listed[1] if listed and char == "," else ""
                 word = ""
         if word:  # a bracket that is not closed: the parser of measures says so
             names.append(word.rstrip())
@@ -63,7 +76,7 @@ def default_measures(names: Sequence[str], qrels: Qrels, *runs: Run) -> list[Nam
     for name in names:
         measure = Measure.parse(name)
         too_deep = measure.cutoff is not None and any(measure.cutoff > depth for depth in depths)
-        if not too_deep and not (graded_only and definition(measure.name).binary):
+        if not too_deep and not (graded_only and definition(measure.innermost.name).binary):
             found.append((name, measure))
     if not found:
         raise MeasureError(f"none of the usual measures ({', '.join(names)}) fits these files; choose with -m")

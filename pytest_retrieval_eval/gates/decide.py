@@ -34,7 +34,7 @@ from pytest_retrieval_eval.gates.target import Target
 from pytest_retrieval_eval.gates.verdict import Interval, Status, Verdict
 from pytest_retrieval_eval.gates.wording import counted, listed, means, shown
 from pytest_retrieval_eval.measures.names import Measure
-from pytest_retrieval_eval.measures.registry import definition
+from pytest_retrieval_eval.measures.registry import bounds
 from pytest_retrieval_eval.stats.intervals import bootstrap_mean
 from pytest_retrieval_eval.stats.paired import randomization_test
 from pytest_retrieval_eval.stats.power import smallest_detectable_drop
@@ -253,7 +253,7 @@ def _method(method: str, resamples: int | None) -> str:
 
 def _loss_range(measure: Measure, side: Side, reference: Side) -> tuple[float, float]:
     """The least and the most that the measure can be; what is not bounded, from the values themselves."""
-    low, high = definition(measure.name).low, definition(measure.name).high
+    low, high = bounds(measure)
     values = np.concatenate((side.scores.values, reference.scores.values))
     return (
         low if np.isfinite(low) else float(values.min()),

@@ -155,10 +155,11 @@ def _fell(move: Move) -> bool:
 
 def _level(side: Side) -> float:
     """The lowest grade that the measure takes for relevant; judged@k takes any judgment."""
-    if side.measure.name == "judged":
+    inner = side.measure.innermost
+    if inner.name in ("judged", "unjudged"):
         return -np.inf
     # What is graded gains from the smallest positive grade on.
-    return side.measure.rel if definition(side.measure.name).binary else float(np.nextafter(0.0, 1.0))
+    return inner.rel if definition(inner.name).binary else float(np.nextafter(0.0, 1.0))
 
 
 def _ranks(side: Side) -> Ranks:

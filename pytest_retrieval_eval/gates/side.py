@@ -18,6 +18,7 @@ from pytest_retrieval_eval.gates.hints import id_hint
 from pytest_retrieval_eval.gates.wording import counted, shown
 from pytest_retrieval_eval.measures.evaluate import evaluate
 from pytest_retrieval_eval.measures.names import Measure
+from pytest_retrieval_eval.measures.registry import aggregate
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
@@ -123,6 +124,7 @@ def measure_side(
     label: str,
 ) -> Side:
     """``run`` measured on ``dataset``, or the ``GateError`` that says why its number would mean nothing."""
+    _refuse_totals(measure)
     cutoff = cutoff_of(measure)
     if cutoff is not None and run.depth is not None and cutoff > run.depth:
         raise GateError(
@@ -136,6 +138,17 @@ def measure_side(
     side = Side(dataset, run, measure, evaluation, select, where, label, judged_at, failed)
     _refuse_empty(side)
     return side
+
+
+def _refuse_totals(measure: Measure) -> None:
+    """Every rule of a gate, its interval and its p are about a mean over queries."""
+    how, _ = aggregate(measure)
+    if how != "mean":
+        other = measure.inner or "a share such as recall@10"
+        raise GateError(
+            f"{measure} is a {how} over the queries, and gates compare means, query by query: gate {other}, or "
+            f"compute it with evaluate(…)[{str(measure)!r}].overall"
+        )
 
 
 def _failures(

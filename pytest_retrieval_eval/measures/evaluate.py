@@ -18,6 +18,7 @@ from pytest_retrieval_eval.measures import registry
 from pytest_retrieval_eval.measures.bounds import Bounds, bounds_of, without_repeats
 from pytest_retrieval_eval.measures.counts import QueryCounts, Short
 from pytest_retrieval_eval.measures.names import Measure
+from pytest_retrieval_eval.measures.nested import reads_degrees, resolve, score
 from pytest_retrieval_eval.measures.ranks import Bools, Floats, JudgedRanks, judged_ranks, read_only
 from pytest_retrieval_eval.measures.scores import Counted, Scores, TieInterval
 
@@ -159,20 +160,22 @@ class Evaluation:
         Raises MeasureError where a measure does not say how ties move it, GateError where no query counts.
         """
         name = _measure(measure)
-        definition = registry.definition(name.name)
         scores, counted = self.scores(name), self._count(name)
         if not self.ranks.tied():
             only = scores.mean
             return TieInterval(name, only, only, only, scores.query_ids, scores.values, scores.values)
-        if not definition.rises:
+        order = registry.order(name)
+        if order is None:
             raise MeasureError(f"{name} does not say how the order of tied documents moves it.")
         low = self._values(name, self.ranks.worst(), counted)
         high = self._values(name, self.ranks.best(), counted)
+        if order == "falls":
+            low, high = high, low
         why = partial(self._why_none, name)
-        expected = None
-        if definition.expected is not None and not self._graded(name, definition):
-            values = definition.expected(self.ranks, name)[counted.rows]
-            expected = Scores(name, counted, values, why).mean
+        expected, form = None, registry.definition(name.name).expected
+        if form is not None and not reads_degrees(self.ranks, name):
+            values = form(self.ranks, name)
+            expected = None if values is None else Scores(name, counted, values[counted.rows], why).mean
         return TieInterval(
             name,
             Scores(name, counted, low, why).mean,
@@ -268,29 +271,26 @@ class Evaluation:
     def _count(self, measure: Measure) -> Counted:
         """Which queries count for a measure: the table of the contract, or trec_eval's topics."""
         ranks = self.ranks
-        definition = registry.definition(measure.name)
+        definition = registry.definition(measure.innermost.name)
         if definition.counts is not None:
             key: object = measure
         else:
-            by_level = definition.binary and not self._graded(measure, definition)
-            key = measure.rel if by_level and not self.trec else None
+            key = measure.rel if self._by_level(measure) and not self.trec else None
         if key in self._counted:
             return self._counted[key]
         mask = self._inside.copy()
         if self.trec:
             mask &= ranks.facts.judged > 0 if self.complete else ranks.in_run & (ranks.facts.judged > 0)
         if definition.counts is not None:
-            mask &= definition.counts(ranks, measure)
+            mask &= definition.counts(*resolve(ranks, measure))
         elif not self.trec:
-            mask &= self._relevant(measure, definition)
+            mask &= self._relevant(measure)
         self._counted[key] = Counted(np.flatnonzero(mask), self.qrels.query_ids)
         return self._counted[key]
 
     def _values(self, measure: Measure, ranks: JudgedRanks, counted: Counted) -> Floats:
-        definition = registry.definition(measure.name)
-        self._fits(measure, definition)
-        score = definition.graded if self._graded(measure, definition) else definition.score
-        values = np.asarray((score or definition.score)(ranks, measure), np.float64)
+        self._fits(measure)
+        values = np.asarray(score(ranks, measure), np.float64)
         if values.shape != (ranks.queries,):
             raise MeasureError(
                 f"the measure {measure} gave values of shape {values.shape}; expected one for each of the "
@@ -305,27 +305,27 @@ class Evaluation:
             )
         return read_only(values)
 
-    def _graded(self, measure: Measure, definition: registry.Definition) -> bool:
-        """Whether a binary measure reads labels as degrees: on the unit scale, without a level."""
-        return self.qrels.scale == "unit" and definition.binary and measure.get("rel") is None
+    def _by_level(self, measure: Measure) -> bool:
+        """Whether the measure divides documents at a level."""
+        return registry.definition(measure.innermost.name).binary and not reads_degrees(self.ranks, measure)
 
-    def _relevant(self, measure: Measure, definition: registry.Definition) -> Bools:
+    def _relevant(self, measure: Measure) -> Bools:
         """Which queries have a document that is relevant for the measure."""
         facts = self.ranks.facts
-        if definition.binary and not self._graded(measure, definition):
-            return facts.relevant(measure.rel) > 0
-        return facts.positive
+        return facts.relevant(measure.rel) > 0 if self._by_level(measure) else facts.positive
 
-    def _fits(self, measure: Measure, definition: registry.Definition) -> None:
+    def _fits(self, measure: Measure) -> None:
         """A plain binary measure would cut grades that are no whole numbers at a level nobody chose."""
-        if not definition.binary or measure.get("rel") is not None:
+        inner = measure.innermost
+        definition = registry.definition(inner.name)
+        if not definition.binary or inner.get("rel") is not None:
             return
-        if self._graded(measure, definition):
+        if reads_degrees(self.ranks, measure):
             if definition.graded is not None:
                 return
             raise MeasureError(
                 f"{measure}: the labels of {self.qrels.source or 'these qrels'} lie on the unit scale, for "
-                f"which {measure.name} has no definition. Say from which label on a document is relevant, "
+                f"which {inner.name} has no definition. Say from which label on a document is relevant, "
                 f"as in {_with_rel(measure)}."
             )
         row = self.ranks.facts.fractional
@@ -342,17 +342,16 @@ class Evaluation:
         """The sentence for a measure for which no query counts."""
         said = f"no query counts for {measure}: "
         facts, source = self.ranks.facts, self.qrels.source or "the qrels"
-        definition = registry.definition(measure.name)
+        definition = registry.definition(measure.innermost.name)
         if self._select is not None and not self._inside.any():
             return said + f"none of the {len(self._select)} selected queries can be counted in {source}."
         if self.trec and not (self.ranks.in_run & (facts.judged > 0) & self._inside).any():
             return said + f"no topic of {source} is in the run."
         if definition.counts is not None:
             return said + f"the run has no list for any judged query of {source}, or the measure leaves all out."
-        relevant = self._relevant(measure, definition)
+        relevant = self._relevant(measure)
         if not relevant.any():
-            by_level = definition.binary and not self._graded(measure, definition)
-            level = f">= {measure.rel:g}" if by_level else "above 0"
+            level = f">= {measure.rel:g}" if self._by_level(measure) else "above 0"
             return said + f"no document has grade {level}; the highest grade in {source} is {facts.highest:g}."
         return said + (
             f"the {int(relevant.sum())} queries of {source} with a relevant document are unanswerable or not selected."
@@ -450,4 +449,6 @@ def _measure(name: str | Measure) -> Measure:
 
 
 def _with_rel(measure: Measure) -> Measure:
-    return Measure(measure.name, measure.cutoff, (*measure.params, ("rel", 0.5)))
+    if measure.inner is not None:
+        return measure.having(measure=_with_rel(measure.inner))
+    return measure.having(rel=0.5)

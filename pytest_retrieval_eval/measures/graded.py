@@ -83,7 +83,7 @@ def _shared(label: Floats, place: Ints) -> Floats:
     return sums
 
 
-def _sum(ranks: JudgedRanks, cutoff: int | None) -> Floats:
+def label_sum(ranks: JudgedRanks, cutoff: int | None) -> Floats:
     """The sum of the labels in the top ``cutoff``, for each query."""
 
     def build() -> Floats:
@@ -92,6 +92,13 @@ def _sum(ranks: JudgedRanks, cutoff: int | None) -> Floats:
         return tally(rows.query[:end], rows.label[:end], ranks.queries)
 
     return ranks.share(("label sum", cutoff), build)
+
+
+def pair_sum(ranks: JudgedRanks, cutoff: int | None) -> Floats:
+    """Σ min(g_i, g_j) over all pairs in the top ``cutoff``, for each query."""
+    rows = _labels(ranks)
+    end = prefix(rows.rank, cutoff)
+    return tally(rows.query[:end], 2.0 * rows.shared[:end] - rows.label[:end], ranks.queries)
 
 
 def _total(facts: Facts) -> Floats:
@@ -110,17 +117,17 @@ def hit(ranks: JudgedRanks, measure: Measure) -> Floats:
 
 def precision(ranks: JudgedRanks, measure: Measure) -> Floats:
     """Σ g of the top k ÷ k."""
-    return _sum(ranks, measure.cutoff) / (measure.cutoff or 1)
+    return label_sum(ranks, measure.cutoff) / (measure.cutoff or 1)
 
 
 def recall(ranks: JudgedRanks, measure: Measure) -> Floats:
     """Σ g of the top k ÷ S."""
-    return _sum(ranks, measure.cutoff) / _total(ranks.facts)
+    return label_sum(ranks, measure.cutoff) / _total(ranks.facts)
 
 
 def f1(ranks: JudgedRanks, measure: Measure) -> Floats:
     """2 Σ g of the top k ÷ (k + S)."""
-    return 2.0 * _sum(ranks, measure.cutoff) / ((measure.cutoff or 1) + ranks.facts.total())
+    return 2.0 * label_sum(ranks, measure.cutoff) / ((measure.cutoff or 1) + ranks.facts.total())
 
 
 def reciprocal_rank(ranks: JudgedRanks, measure: Measure) -> Floats:
@@ -131,10 +138,16 @@ def reciprocal_rank(ranks: JudgedRanks, measure: Measure) -> Floats:
 
 
 def average_precision(ranks: JudgedRanks, measure: Measure) -> Floats:
-    """Σ over the ranks r of the top k: Σ over i ≤ r of min(g_i, g_r) ÷ r, then ÷ S."""
+    """Σ over the ranks r of the top k: Σ over i ≤ r of min(g_i, g_r) ÷ r, then ÷ S.
+
+    With denominator=retrieved, ÷ Σ g of the top k.
+    """
     rows = _labels(ranks)
     end = prefix(rows.rank, measure.cutoff)
     sums = tally(rows.query[:end], rows.shared[:end] / rows.rank[:end], ranks.queries)
+    if measure.get("denominator") == "retrieved":
+        found = label_sum(ranks, measure.cutoff)
+        return sums / np.where(found > 0, found, 1.0)
     return sums / _total(ranks.facts)
 
 

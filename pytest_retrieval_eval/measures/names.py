@@ -16,13 +16,15 @@ from pytest_retrieval_eval.measures import registry
 
 ParameterValue: TypeAlias = "float | str | Measure"
 
-_HEAD = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_HEAD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _CUT = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)[_.]([+-]?[0-9]{1,4000})")
+_PLACED = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)[_.@]([0-9]*\.[0-9]+|[01])")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,4000}")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 _DEEPEST = 10**9
 _NESTED = "measure"  # the one parameter that is written without its key: condensed(ndcg@10)
+_JUDGED_ONLY = "judged_only"  # ir_measures' word for the condensed list, a parameter of any measure
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +86,41 @@ class Measure:
     @property
     def rel(self) -> float:
         """The level: a document is relevant if its grade is at least this; 1 where the name is silent."""
-        value = self.get("rel", 1.0)
+        value = self.innermost.get("rel", 1.0)
         return value if isinstance(value, float) else 1.0
+
+    @property
+    def inner(self) -> Measure | None:
+        """The measure inside this one, as ndcg@10 inside condensed(ndcg@10)."""
+        value = self.get(_NESTED)
+        return value if isinstance(value, Measure) else None
+
+    @property
+    def innermost(self) -> Measure:
+        """The measure inside this one that has none inside; without any, this one."""
+        return self if self.inner is None else self.inner.innermost
 
     def get(self, key: str, default: ParameterValue | None = None) -> ParameterValue | None:
         """The value that the name gives to a parameter, else ``default``."""
         return dict(self.params).get(key, default)
 
+    def having(self, **params: ParameterValue) -> Measure:
+        """The same measure with these parameters set, unchecked.
+
+        >>> str(Measure.parse("recall@5").having(rel=2))
+        'recall(rel=2)@5'
+        """
+        return Measure(self.name, self.cutoff, tuple({**dict(self.params), **params}.items()))
+
     def at(self, cutoff: int | None) -> Measure:
         """The same measure at another cut-off, or over the whole ranking (None). Raises MeasureError as
-        ``parse``.
+        ``parse``. A measure of another one that has no cut-off of its own hands it to the one inside.
 
-        >>> str(Measure.parse("ndcg@10").at(100))
-        'ndcg@100'
+        >>> str(Measure.parse("ndcg@10").at(100)), str(Measure.parse("condensed(ndcg@10)").at(5))
+        ('ndcg@100', 'condensed(ndcg@5)')
         """
+        if self.inner is not None and registry.definition(self.name).cutoff == "none":
+            return self.having(**{_NESTED: self.inner.at(cutoff)}).checked()
         return Measure(self.name, cutoff, self.params).checked()
 
     def __str__(self) -> str:
@@ -123,7 +146,13 @@ def _parse(text: str) -> Measure:
     head = _HEAD.match(text)
     if head is None:
         raise _malformed(text, "it begins with the name of a measure")
+    whole = registry.reading(text)
+    if whole is not None:
+        return _parse(whole)
     word, rest = head[0], text[head.end() :].lstrip()
+    placed = _PLACED.fullmatch(text)
+    if placed and (known := registry.find(placed[1]) or registry.find(placed[1], stem=True)) and known.placed:
+        return _canonical(Measure(known.name, None, ((known.placed, float(placed[2])),)), text)
     # trec_eval carries the cut-off in the name; a registered name that ends so wins over that reading.
     cut = _CUT.fullmatch(text)
     if cut and not registry.find(text) and (known := registry.find(cut[1], stem=True)):
@@ -132,9 +161,14 @@ def _parse(text: str) -> Measure:
     if found is None:
         raise MeasureError(f"unknown measure {text}: {registry.suggestion(word, rest)}")
     params: dict[str, ParameterValue] = {}
+    condensed = False
     if rest.startswith("("):
         inside, rest = _bracket(text, rest)
         for item in _items(inside):
+            only = re.fullmatch(_JUDGED_ONLY + r"\s*=\s*(True|False)", item)
+            if only and _JUDGED_ONLY not in found.parameters:
+                condensed = only[1] == "True"
+                continue
             key, value = _parameter(item, found, text)
             key, value = found.translations.get((key, str(value)), (key, value))
             if key in params:
@@ -148,7 +182,8 @@ def _parse(text: str) -> Measure:
         if not _WHOLE.fullmatch(number.strip()):
             raise _bad_cutoff(text, number.strip() or "empty")
         cutoff = _in_range(text, int(number))
-    return _canonical(Measure(found.name, cutoff, tuple(params.items())), text)
+    measure = _canonical(Measure(found.name, cutoff, tuple(params.items())), text)
+    return Measure("condensed", None, ((_NESTED, measure),)).checked() if condensed else measure
 
 
 def _bad_cutoff(text: str, given: str) -> MeasureError:
@@ -238,7 +273,8 @@ def _canonical(measure: Measure, text: str) -> Measure:
     if found.cutoff == "required" and measure.cutoff is None:
         raise MeasureError(f"{text}: {found.name} needs a cut-off; write {inside}@5, or another k.")
     if found.cutoff == "none" and measure.cutoff is not None:
-        raise MeasureError(f"{text}: {found.name} has no cut-off; write {inside}.")
+        hint = ", or give the cut-off to the measure inside" if measure.inner else ""
+        raise MeasureError(f"{text}: {found.name} has no cut-off; write {inside}{hint}.")
     return Measure(found.name, measure.cutoff, tuple(params))
 
 
@@ -250,6 +286,13 @@ def _check(declared: registry.Parameter, key: str, value: ParameterValue, text: 
     if isinstance(value, float) and declared.number:
         if math.isfinite(value) and declared.above < value < declared.below:
             return
+        if declared.closed and value in (declared.above, declared.below):
+            return
+        if declared.closed:
+            raise MeasureError(
+                f"{text}: {key} must be a number from {_print(declared.above)} to {_print(declared.below)}, not "
+                f"{_print(value)}: it is {declared.meaning}."
+            )
         bounds = [f"above {_print(declared.above)}"] if math.isfinite(declared.above) else []
         bounds += [f"below {_print(declared.below)}"] if math.isfinite(declared.below) else []
         raise MeasureError(

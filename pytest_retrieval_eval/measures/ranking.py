@@ -51,11 +51,35 @@ def reciprocal_rank(ranks: JudgedRanks, measure: Measure) -> Floats:
 
 
 def average_precision(ranks: JudgedRanks, measure: Measure) -> Floats:
-    """Sum of the precision at the rank of each relevant document of the top k ÷ R."""
+    """Sum of the precision at the rank of each relevant document of the top k ÷ R.
+
+    With denominator=retrieved, ÷ the number of those in the top k.
+    """
     rows = ranks.relevant(measure.rel)
     end = prefix(rows.rank, measure.cutoff)
     sums = tally(rows.query[:end], rows.precision[:end], ranks.queries)
+    if _over_retrieved(measure):
+        return sums / np.maximum(ranks.hits(measure.rel, measure.cutoff), 1)
     return sums / _number_relevant(ranks, measure)
+
+
+def expected_average_precision(ranks: JudgedRanks, measure: Measure) -> Floats | None:
+    """The closed form; over all of a list the two denominators do not hang on the order of ties."""
+    values = ties.expected_average_precision(ranks, measure)
+    if not _over_retrieved(measure):
+        return values
+    if measure.cutoff is not None:
+        return None
+    return values * _number_relevant(ranks, measure) / np.maximum(ranks.hits(measure.rel, None), 1)
+
+
+def _over_retrieved(measure: Measure) -> bool:
+    return measure.get("denominator") == "retrieved"
+
+
+def _map_rises(measure: Measure) -> bool:
+    # One more relevant document above the cut-off can lower a mean over those that are there.
+    return measure.cutoff is None or not _over_retrieved(measure)
 
 
 def r_precision(ranks: JudgedRanks, measure: Measure) -> Floats:
@@ -83,6 +107,12 @@ def judged(ranks: JudgedRanks, measure: Measure) -> Floats:
     counts = ranks.hits(-np.inf, measure.cutoff)
     slots = np.minimum(cutoff_of(measure), ranks.returned)
     return np.where(slots > 0, counts / np.maximum(slots, 1), np.nan)
+
+
+def unjudged(ranks: JudgedRanks, measure: Measure) -> Floats:
+    """Unjudged in the top k ÷ k; in trec mode a negative grade is no judgment."""
+    counts = ranks.hits(0.0 if ranks.trec else -np.inf, measure.cutoff)
+    return (np.minimum(ranks.returned, cutoff_of(measure)) - counts) / cutoff_of(measure)
 
 
 def has_judged_list(ranks: JudgedRanks, measure: Measure) -> Bools:
@@ -171,8 +201,15 @@ for _definition in (
         "Buckley & Voorhees, Retrieval System Evaluation (TREC: Experiment and Evaluation, 2005)",
         average_precision,
         graded=graded.average_precision,
-        rises=True,
-        expected=ties.expected_average_precision,
+        parameters={
+            "denominator": Parameter(
+                "what the sum is divided by: all relevant documents, or those in the top k",
+                "relevant",
+                words=("relevant", "retrieved"),
+            )
+        },
+        rises=_map_rises,
+        expected=expected_average_precision,
         spellings=("AP", "average_precision"),
         stems=("map_cut", "map"),
     ),
@@ -222,6 +259,18 @@ for _definition in (
         rises=True,
         expected=ties.expected_judged,
         stems=("judged",),
+    ),
+    Definition(
+        "unjudged",
+        "returned in the top k without a judgment ÷ k; in trec mode a negative grade is none",
+        "unj of trec_eval 10",
+        unjudged,
+        cutoff="required",
+        binary=False,
+        counts=has_judged_list,
+        falls=True,
+        spellings=("unj",),
+        stems=("unj", "unjudged"),
     ),
 ):
     register(_definition)

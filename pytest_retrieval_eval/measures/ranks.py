@@ -157,7 +157,8 @@ class JudgedRanks:
     ``tie_first`` and ``tie_last`` are the ranks of the first and last document of the same score. For each
     query of the qrels, ``returned`` is the length of its list (0 where the run has none), ``in_run``
     whether the run names the query at all, ``ties`` how many documents stand in a tie. ``unknown`` are the
-    run's queries that the qrels lack.
+    run's queries that the qrels lack. ``trec`` says that trec_eval's rules hold: it takes a negative grade
+    for no judgment.
     """
 
     __slots__ = (
@@ -173,6 +174,7 @@ class JudgedRanks:
         "tie_first",
         "tie_last",
         "ties",
+        "trec",
         "unknown",
     )
 
@@ -190,6 +192,7 @@ class JudgedRanks:
         ties: Ints,
         unknown: tuple[str, ...] = (),
         scale: str = "levels",
+        trec: bool = False,
     ) -> None:
         order = _order(query, rank)
         if order is not None:
@@ -202,10 +205,11 @@ class JudgedRanks:
         self.returned, self.in_run, self.ties = returned, in_run, ties
         self.unknown = unknown
         self.scale = scale
+        self.trec = trec
         self._cache: dict[object, object] = {}
 
     @classmethod
-    def of(cls, qrels: Qrels, located: Located) -> JudgedRanks:
+    def of(cls, qrels: Qrels, located: Located, *, trec: bool = False) -> JudgedRanks:
         """The table of what a run's ``locate`` found."""
         facts = facts_of(qrels)
         return cls(
@@ -220,6 +224,7 @@ class JudgedRanks:
             ties=located.ties,
             unknown=located.unknown,
             scale=qrels.scale,
+            trec=trec,
         )
 
     def share(self, key: object, make: Callable[[], _T]) -> _T:
@@ -288,12 +293,69 @@ class JudgedRanks:
             ties=self.ties,
             unknown=self.unknown,
             scale=self.scale,
+            trec=self.trec,
+        )
+
+    def condensed(self) -> JudgedRanks:
+        """The lists without their unjudged documents. With ``trec`` a negative grade is no judgment."""
+        return self.share("condensed", self._condensed)
+
+    def _condensed(self) -> JudgedRanks:
+        keep = self.grade >= 0 if self.trec else np.ones(len(self.grade), bool)
+        query, group = self.query[keep], self.tie_first[keep]
+        rank = places(query, self.queries) + 1
+        new = np.ones(len(query), bool)
+        new[1:] = (query[1:] != query[:-1]) | (group[1:] != group[:-1])
+        starts = np.flatnonzero(new)
+        mine = np.cumsum(new) - 1
+        first = rank[starts][mine]
+        last = first + np.diff(np.append(starts, len(query)))[mine] - 1
+        return self._with(
+            keep,
+            rank,
+            first,
+            last,
+            returned=np.bincount(query, minlength=self.queries),
+            ties=np.bincount(query[last > first], minlength=self.queries),
+        )
+
+    def cut(self, cutoff: int) -> JudgedRanks:
+        """The lists as if only their top ``cutoff`` had been returned; trec_eval's -M."""
+
+        def build() -> JudgedRanks:
+            keep = self.rank <= cutoff
+            return self._with(
+                keep,
+                self.rank[keep],
+                self.tie_first[keep],
+                self.tie_last[keep],
+                returned=np.minimum(self.returned, cutoff),
+                ties=self.ties,
+            )
+
+        return self.share(("cut", cutoff), build)
+
+    def _with(self, keep: Bools, rank: Ints, first: Ints, last: Ints, *, returned: Ints, ties: Ints) -> JudgedRanks:
+        """These rows at other ranks, in lists of another length."""
+        return JudgedRanks(
+            self.facts,
+            self.query[keep],
+            rank,
+            self.grade[keep],
+            first,
+            last,
+            returned=read_only(returned),
+            in_run=self.in_run,
+            ties=read_only(ties),
+            unknown=self.unknown,
+            scale=self.scale,
+            trec=self.trec,
         )
 
 
 def judged_ranks(qrels: Qrels, run: Run, *, trec: bool = False) -> JudgedRanks:
     """Rank the judged documents of ``qrels`` in ``run``; with ``trec`` in the order of trec_eval 9.0.8."""
-    return JudgedRanks.of(qrels, run.locate(qrels, float32=trec))
+    return JudgedRanks.of(qrels, run.locate(qrels, float32=trec), trec=trec)
 
 
 @lru_cache(maxsize=4)

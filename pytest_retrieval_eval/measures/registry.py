@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 Score: TypeAlias = "Callable[[JudgedRanks, Measure], NDArray[np.float64]]"
 Counts: TypeAlias = "Callable[[JudgedRanks, Measure], NDArray[np.bool_]]"
+Expected: TypeAlias = "Callable[[JudgedRanks, Measure], NDArray[np.float64] | None]"
+Table: TypeAlias = "Callable[[JudgedRanks, Measure], JudgedRanks]"
+Aggregate: TypeAlias = Literal["mean", "sum", "geometric mean"]
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -33,8 +36,9 @@ class Parameter:
     """One parameter of a measure: what it may be, and what it is when nobody says.
 
     ``words`` are the words it accepts; ``number`` says that it accepts a number, which lies above ``above``
-    and below ``below`` (both exclusive); ``measure`` that its value is another measure. ``default`` is None
-    where it must be given. A parameter that is ``kept`` stays in the name even where it equals its default.
+    and below ``below``, both exclusive unless the range is ``closed``; ``measure`` that its value is another
+    measure. ``default`` is None where it must be given. A parameter that is ``kept`` stays in the name even
+    where it equals its default.
     """
 
     meaning: str
@@ -45,6 +49,7 @@ class Parameter:
     above: float = -float("inf")
     below: float = float("inf")
     kept: bool = False
+    closed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +60,19 @@ class Definition:
     query does not count for the measure the value is not looked at. ``counts(ranks, measure)`` gives one
     bool for every query; None is the rule of ranking measures: something is relevant at the measure's
     level. ``expected`` is the mean of the score over all orders of tied documents, where a closed form is
-    known; ``rises`` says that of all orders of tied documents the one by falling grade, unjudged ones last,
-    scores highest, and the opposite one lowest.
+    known (else it is None, or gives None); ``rises`` says that of all orders of tied documents the one by
+    falling grade, unjudged ones last, scores highest, and the opposite one lowest; ``falls`` that it is the
+    other way round. Where that hangs on the parameters, it is a function of the measure.
+
+    ``aggregate`` is what the values of the queries make together. ``table`` is set for a measure of another
+    one, which is its parameter ``measure``: it gives the table that the other one is computed on.
 
     ``spellings`` are other names (case does not matter), ``stems`` names that carry the cut-off behind an
     underscore, as trec_eval's do (``ndcg_cut`` for ``ndcg_cut_10``), ``translations`` parameters as other
-    tools spell them. ``binary`` measures divide documents at a level, and take the parameter ``rel``;
-    ``graded`` is what they score on the unit scale, where nobody names a level.
+    tools spell them, ``readings`` whole names that stand for a measure with its parameters (``gm_map``), and
+    ``placed`` the parameter that other tools write in the place of the cut-off. ``binary`` measures divide
+    documents at a level, and take the parameter ``rel``; ``graded`` is what they score on the unit scale,
+    where nobody names a level.
     """
 
     name: str
@@ -73,11 +84,16 @@ class Definition:
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     graded: Score | None = None
     counts: Counts | None = None
-    expected: Score | None = None
-    rises: bool = False
+    expected: Expected | None = None
+    rises: bool | Callable[[Measure], bool] = False
+    falls: bool = False
+    aggregate: Aggregate = "mean"
+    table: Table | None = None
     spellings: tuple[str, ...] = ()
     stems: tuple[str, ...] = ()
     translations: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
+    readings: Mapping[str, str] = field(default_factory=dict)
+    placed: str = ""
     low: float = 0.0
     high: float = 1.0
 
@@ -92,6 +108,12 @@ class Definition:
             parameters = {"rel": REL, **parameters}
         object.__setattr__(self, "parameters", MappingProxyType(parameters))
         object.__setattr__(self, "translations", MappingProxyType(dict(self.translations)))
+        object.__setattr__(self, "readings", MappingProxyType(dict(self.readings)))
+
+    @property
+    def module(self) -> str:
+        """The module that the measure comes from."""
+        return str(getattr(self.score, "__module__", None) or "unknown")
 
 
 # An explicit level stays in the name: over grades that are no whole numbers it says what a plain name cannot.
@@ -100,6 +122,7 @@ REL = Parameter("the lowest grade that is relevant", 1.0, number=True, above=0.0
 _definitions: dict[str, Definition] = {}
 _spellings: dict[str, str] = {}
 _stems: dict[str, str] = {}
+_readings: dict[str, tuple[str, str]] = {}  # a whole name → what it stands for, and whose reading it is
 _loaded = False
 
 
@@ -108,7 +131,7 @@ def _load() -> None:
     global _loaded
     if not _loaded:
         _loaded = True
-        for room in ("ranking", "user_models", "incomplete"):
+        for room in ("ranking", "interpolated", "user_models", "incomplete", "sets", "nested"):
             importlib.import_module(f"pytest_retrieval_eval.measures.{room}")
 
 
@@ -120,7 +143,7 @@ def register(definition: Definition) -> None:
     _load()
     if _definitions.get(definition.name) is definition:
         return
-    spelled = [definition.name, *definition.spellings, *definition.stems]
+    spelled = [definition.name, *definition.spellings, *definition.stems, *definition.readings]
     for word in spelled:
         if owner := _owner(word):
             raise MeasureError(
@@ -130,6 +153,7 @@ def register(definition: Definition) -> None:
     _definitions[definition.name] = definition
     _spellings.update((word.casefold(), definition.name) for word in definition.spellings)
     _stems.update((word.casefold(), definition.name) for word in definition.stems)
+    _readings.update((word.casefold(), (text, definition.name)) for word, text in definition.readings.items())
 
 
 def unregister(name: str) -> None:
@@ -139,11 +163,15 @@ def unregister(name: str) -> None:
     for table in (_spellings, _stems):
         for word in [word for word, owner in table.items() if owner == name]:
             del table[word]
+    for word in [word for word, (_, owner) in _readings.items() if owner == name]:
+        del _readings[word]
 
 
 def _owner(word: str) -> str | None:
     low = word.casefold()
-    return low if low in _definitions else _spellings.get(low) or _stems.get(low)
+    if low in _definitions:
+        return low
+    return _spellings.get(low) or _stems.get(low) or _readings.get(low, (None, None))[1]
 
 
 def definitions() -> tuple[Definition, ...]:
@@ -170,6 +198,44 @@ def find(word: str, *, stem: bool = False) -> Definition | None:
     low = word.casefold()
     name = _stems.get(low) if stem else (low if low in _definitions else _spellings.get(low))
     return None if name is None else _definitions[name]
+
+
+def reading(text: str) -> str | None:
+    """What a whole name stands for, as gm_map does for gm(map); None where it is no such name."""
+    _load()
+    return _readings.get(text.casefold(), (None,))[0]
+
+
+def chain(measure: Measure) -> list[tuple[Definition, Measure]]:
+    """The measure, the one inside it, and so on to the innermost, each with its definition."""
+    links = [(definition(measure.name), measure)]
+    while links[-1][0].table is not None and (inner := links[-1][1].inner) is not None:
+        links.append((definition(inner.name), inner))
+    return links
+
+
+def bounds(measure: Measure) -> tuple[float, float]:
+    """The least and the most that the measure can be for a query: those of the innermost measure."""
+    innermost = chain(measure)[-1][0]
+    return innermost.low, innermost.high
+
+
+def aggregate(measure: Measure) -> tuple[Aggregate, Measure]:
+    """What the values of the queries make together, and the measure in the chain that says so."""
+    return next(
+        ((found.aggregate, link) for found, link in chain(measure) if found.aggregate != "mean"), ("mean", measure)
+    )
+
+
+def order(measure: Measure) -> Literal["rises", "falls"] | None:
+    """How the order of tied documents by falling grade moves the measure; None where nobody can say."""
+    if aggregate(measure)[0] != "mean":
+        return None
+    links = chain(measure)
+    for found, link in links:
+        if not (found.falls or (found.rises(link) if callable(found.rises) else found.rises)):
+            return None
+    return "falls" if links[-1][0].falls else "rises"
 
 
 def suggestion(word: str, rest: str = "") -> str:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from pytest_retrieval_eval.errors import GateError
+from pytest_retrieval_eval.measures import registry
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.ranks import Floats, Ints
 from pytest_retrieval_eval.stats.means import Distribution, distribution, mean
@@ -69,6 +73,22 @@ class Scores:
                 raise GateError(self._why_none())
             self._mean = mean(self.values)
         return self._mean
+
+    @property
+    def overall(self) -> float:
+        """The one number over the queries that count, as the measure makes it: their mean, for most measures;
+        the sum for counts such as num_ret, the geometric mean for gm. GateError where none counts.
+        """
+        how, link = registry.aggregate(self.measure)
+        if how == "mean":
+            return self.mean
+        if not self.n:
+            raise GateError(self._why_none())
+        if how == "sum":
+            return math.fsum(self.values.tolist())
+        floor = link.get("floor", registry.definition(link.name).parameters["floor"].default)
+        raised = np.maximum(self.values, floor if isinstance(floor, float) else 0.0)
+        return math.exp(math.fsum(np.log(raised).tolist()) / self.n)
 
     @property
     def distribution(self) -> Distribution:

@@ -61,6 +61,17 @@ def test_a_measure_is_printed_as_it_was_named(program, qrels, run):
     assert result.values["all", "ndcg_cut_5"] == result.values["all", "nDCG@5"]
 
 
+def test_counts_are_summed_and_lists_of_cutoffs_are_read(program, qrels, run):
+    result = program("evaluate", qrels, run, "-m", "num_ret,P.1,2", "-m", "gm_map map")
+    assert [row[1] for row in result.rows] == ["num_ret", "P.1", "P.2", "gm_map", "map"]
+    scores = evaluate(Qrels.read(qrels), Run.read(run), ["num_ret", "gm(map)"])
+    assert result.values["all", "num_ret"] == sum(scores["num_ret"].values)
+    assert result.values["all", "gm_map"] == scores["gm(map)"].overall < result.values["all", "map"]
+    document = json.loads(program("evaluate", qrels, run, "-m", "num_ret gm_map", "--json").out)
+    assert [entry.get("sum") for entry in document["measures"]] == [result.values["all", "num_ret"], None]
+    assert document["measures"][1]["geometric mean"] == result.values["all", "gm_map"]
+
+
 def test_several_measures_in_one_value():
     assert split_measures(["map P_5,\tndcg(gain=exp, rel=2)@10\n", "recall(rel=2)@5"]) == [
         "map",

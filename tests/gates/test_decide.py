@@ -480,3 +480,17 @@ def test_the_same_data_gives_the_same_verdict():
     after, before = rng.random(60) < 0.6, rng.random(60) < 0.7
     verdicts = [bench_of(after.tolist(), before.tolist()).decide("hit@1 >= baseline") for _ in range(3)]
     assert verdicts[0] == verdicts[1] == verdicts[2]
+
+
+@pytest.mark.parametrize("gate", ["num_rel_ret >= 1", "gm(hit@1) >= baseline", "condensed(num_ret) >= baseline"])
+def test_what_is_no_mean_cannot_be_gated(gate):
+    with pytest.raises(GateError, match=r"over the queries, and gates compare means, query by query: gate .*overall"):
+        losing(4, 0).decide(gate)
+
+
+def test_a_condensed_measure_is_gated_and_looks_at_its_own_relevant_documents():
+    bench = MemoryBench(one_each(2), {q: ["new", "other", "gold"] for q in one_each(2)}, hits([True, True]))
+    verdict = bench.decide("condensed(mrr@1) >= baseline")
+    assert (verdict.status, verdict.value, verdict.judged_k) == ("failed", 0.0, 1)
+    assert verdict.queries[0].moves[0].doc_id == "gold"
+    assert bench.decide("condensed(mrr) >= 0.5").ok

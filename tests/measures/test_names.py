@@ -51,6 +51,25 @@ def test_our_names(text: str, printed: str) -> None:
         ("map", "map"),
         ("success_5", "hit@5"),
         ("Rprec", "r_precision"),
+        ("iprec_at_recall_0.50", "iprec(recall=0.5)"),
+        ("iprec_at_recall_0.00", "iprec(recall=0)"),
+        ("iprec_at_recall_1.00", "iprec(recall=1)"),
+        ("iprec_at_recall.0.3", "iprec(recall=0.3)"),
+        ("11pt_avg", "eleven_point"),
+        ("gm_map", "gm(map)"),
+        ("gm_bpref", "gm(bpref)"),
+        ("set_P", "set_precision"),
+        ("set_recall", "set_recall"),
+        ("set_F", "set_f1"),
+        ("set_map", "set_map"),
+        ("num_q", "num_q"),
+        ("num_ret", "num_ret"),
+        ("num_rel", "num_rel"),
+        ("num_rel_ret", "num_rel_ret"),
+        ("num_nonrel_judged_ret", "num_nonrel_judged_ret"),
+        ("infAP", "infap"),
+        ("bpref", "bpref"),
+        ("unj_10", "unjudged@10"),
         ("ndcg", "ndcg"),
         # ir_measures
         ("nDCG@10", "ndcg@10"),
@@ -67,6 +86,25 @@ def test_our_names(text: str, printed: str) -> None:
         ("AP(rel=2)@100", "map(rel=2)@100"),
         ("Success@5", "hit@5"),
         ("Judged@10", "judged@10"),
+        ("RBP(p=0.8)", "rbp"),
+        ("RBP(p=0.5)@10", "rbp(p=0.5)@10"),
+        ("ERR@10", "err@10"),
+        ("Rprec(rel=2)", "r_precision(rel=2)"),
+        ("Bpref", "bpref"),
+        ("Bpref(rel=2)", "bpref(rel=2)"),
+        ("IPrec@0.5", "iprec(recall=0.5)"),
+        ("IPrec@.5", "iprec(recall=0.5)"),
+        ("SetP", "set_precision"),
+        ("SetR(rel=2)", "set_recall(rel=2)"),
+        ("SetF", "set_f1"),
+        ("SetAP", "set_map"),
+        ("NumQ", "num_q"),
+        ("NumRet", "num_ret"),
+        ("NumRel", "num_rel"),
+        ("NumRelRet", "num_rel_ret"),
+        ("nDCG(judged_only=True)@10", "condensed(ndcg@10)"),
+        ("AP(judged_only=True, rel=2)", "condensed(map(rel=2))"),
+        ("AP(judged_only=False)", "map"),
         # others, and any case
         ("success@5", "hit@5"),
         ("hit_rate@5", "hit@5"),
@@ -88,7 +126,10 @@ def test_the_spellings_of_other_tools(text: str, printed: str) -> None:
         ("recal@5", "unknown measure recal@5: did you mean recall@5?"),
         ("recal(rel=2)@5", "did you mean recall(rel=2)@5?"),
         ("sucess@5", "did you mean success@5?"),
-        ("xyzzy@3", "unknown measure xyzzy@3: known: bpref, dcg, err, f1, hit, infap, judged, map"),
+        (
+            "xyzzy@3",
+            "unknown measure xyzzy@3: known: bpref, condensed, cut, dcg, eleven_point, err, f1, gm, graded_rbp, hit, infap, iprec",
+        ),
         ("recall", "recall needs a cut-off; write recall@5, or another k."),
         ("precision", "precision needs a cut-off"),
         ("hit", "hit needs a cut-off"),
@@ -119,6 +160,14 @@ def test_the_spellings_of_other_tools(text: str, printed: str) -> None:
         ("ndcg(gain=expo)@10", "gain cannot be expo; did you mean exp?"),
         ("ndcg(gain=2)@10", "gain cannot be 2; expected linear or exp"),
         ("ndcg(rel=2)@10", "ndcg has no parameter rel"),
+        ("iprec", "iprec needs the parameter recall"),
+        ("iprec(recall=1.5)", "recall must be a number from 0 to 1, not 1.5"),
+        ("iprec_at_recall_1.50", "recall must be a number from 0 to 1, not 1.5"),
+        ("condensed(ndcg)@10", "condensed has no cut-off; write condensed(ndcg), or give the cut-off to the measure"),
+        ("condensed", "condensed needs the parameter measure"),
+        ("condensed(3)", "unknown measure 3"),
+        ("cut(map)", "cut needs a cut-off; write cut(map)@5"),
+        ("gm(map, floor=0)", "floor must be a number above 0"),
         ("recall(rel=0)@5", "rel must be a number above 0, not 0"),
         ("recall(rel=-1)@5", "rel must be a number above 0, not -1"),
         ("recall(rel=1e999)@5", "rel must be a number above 0, not inf"),
@@ -186,15 +235,16 @@ def measures(draw: st.DrawFn) -> Measure:
     cutoff = draw({"required": cutoffs, "optional": cutoffs | st.none(), "none": st.none()}[found.cutoff])
     params: dict[str, ParameterValue] = {}
     for key, declared in found.parameters.items():
-        # Within the declared bounds, which are exclusive; few digits and whole numbers among them.
+        # Within the declared bounds; few digits and whole numbers among them.
         low, high = max(declared.above, 0.0), min(declared.below, 1e6)
-        numbers: st.SearchStrategy[float] = st.floats(low, high, exclude_min=True, exclude_max=True)
+        open_ends = not declared.closed
+        numbers: st.SearchStrategy[ParameterValue] = st.floats(
+            low, high, exclude_min=open_ends, exclude_max=open_ends, allow_subnormal=False
+        )
         numbers |= st.sampled_from([x for x in (0.25, 0.5, 1.0, 2.0, 3.0) if low < x < high])
         words: st.SearchStrategy[ParameterValue] = st.sampled_from(declared.words or ("none",))
-        choice: st.SearchStrategy[ParameterValue] = numbers if declared.number else words
-        if declared.measure:
-            continue
-        if draw(st.booleans()):
+        choice = measures() if declared.measure else numbers if declared.number else words
+        if declared.default is None or draw(st.booleans()):
             params[key] = draw(choice)
     return Measure.of(found.name, cutoff, **params)
 

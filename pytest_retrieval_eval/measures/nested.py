@@ -1,0 +1,106 @@
+"""Measures of other measures: on condensed lists, on cut lists, and their geometric mean."""
+
+from __future__ import annotations
+
+from pytest_retrieval_eval.errors import MeasureError
+from pytest_retrieval_eval.measures import registry
+from pytest_retrieval_eval.measures.names import Measure
+from pytest_retrieval_eval.measures.ranks import Floats, JudgedRanks
+from pytest_retrieval_eval.measures.registry import Definition, Parameter, register
+
+_FLOOR = 0.00001  # trec_eval's, so that one query of value 0 does not make the whole mean 0
+
+
+def resolve(ranks: JudgedRanks, measure: Measure) -> tuple[JudgedRanks, Measure]:
+    """The innermost measure, and the table that it is computed on."""
+    for found, link in registry.chain(measure):
+        if found.table is None:
+            return ranks, link
+        ranks = found.table(ranks, link)
+    raise MeasureError(f"{measure} has no measure inside.")
+
+
+def reads_degrees(ranks: JudgedRanks, measure: Measure) -> bool:
+    """Whether a binary measure reads labels as degrees: on the unit scale, without a level."""
+    inner = measure.innermost
+    return ranks.scale == "unit" and registry.definition(inner.name).binary and inner.get("rel") is None
+
+
+def score(ranks: JudgedRanks, measure: Measure) -> Floats:
+    """The values of the innermost measure on its table."""
+    table, inner = resolve(ranks, measure)
+    found = registry.definition(inner.name)
+    by_degree = found.graded if reads_degrees(table, inner) else None
+    return (by_degree or found.score)(table, inner)
+
+
+def condense(ranks: JudgedRanks, measure: Measure) -> JudgedRanks:
+    """The lists without unjudged documents."""
+    return ranks.condensed()
+
+
+def expected_condensed(ranks: JudgedRanks, measure: Measure) -> Floats | None:
+    """The judged documents of a tie are left in every order alike, so the measure's own form holds."""
+    inner = measure.inner
+    found = registry.definition(inner.name) if inner else None
+    return found.expected(ranks.condensed(), inner) if inner and found and found.expected else None
+
+
+def cut(ranks: JudgedRanks, measure: Measure) -> JudgedRanks:
+    """The top k of the lists."""
+    return ranks if measure.cutoff is None else ranks.cut(measure.cutoff)
+
+
+def _rises_when_cut(measure: Measure) -> bool:
+    # More relevant documents above the cut can lower a mean over those that are there.
+    return measure.innermost.get("denominator") != "retrieved"
+
+
+def plain(ranks: JudgedRanks, measure: Measure) -> JudgedRanks:
+    """The lists as they are."""
+    return ranks
+
+
+_MEASURE = Parameter("the measure inside", measure=True)
+
+for _definition in (
+    Definition(
+        "condensed",
+        "the measure inside, after the documents without a judgment are taken out of each list",
+        "Sakai, Alternatives to Bpref, SIGIR 2007; trec_eval -J",
+        score,
+        cutoff="none",
+        binary=False,
+        parameters={"measure": _MEASURE},
+        table=condense,
+        rises=True,
+        expected=expected_condensed,
+    ),
+    Definition(
+        "cut",
+        "the measure inside, on lists that end at rank k",
+        "trec_eval -M k",
+        score,
+        cutoff="required",
+        binary=False,
+        parameters={"measure": _MEASURE},
+        table=cut,
+        rises=_rises_when_cut,
+    ),
+    Definition(
+        "gm",
+        "geometric mean over the queries of the measure inside, each value raised to the floor",
+        "Robertson, On GMAP and Other Transformations, CIKM 2006; gm_map of trec_eval",
+        score,
+        cutoff="none",
+        binary=False,
+        parameters={
+            "measure": _MEASURE,
+            "floor": Parameter("the least that a value counts", _FLOOR, number=True, above=0.0),
+        },
+        table=plain,
+        aggregate="geometric mean",
+        readings={"gm_map": "gm(map)", "gmap": "gm(map)", "gm_bpref": "gm(bpref)"},
+    ),
+):
+    register(_definition)
