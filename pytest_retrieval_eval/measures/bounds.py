@@ -71,7 +71,7 @@ def bounds_of(ranks: JudgedRanks, measure: Measure, score: Score, *, graded: boo
     form is known.
     """
     find = _FORMS.get(measure.name)
-    if find is None or (graded and measure.name in _BINARY_ONLY):
+    if find is None or (graded and measure.name in _BINARY_ONLY) or measure.get("denominator") == "retrieved":
         known = ", ".join(sorted(_FORMS.keys() - _BINARY_ONLY if graded else _FORMS))
         scale = " for labels on the unit scale" if graded else ""
         raise MeasureError(
@@ -137,6 +137,7 @@ def _with_rows(ranks: JudgedRanks, query: Ints, rank: Ints, grade: float) -> Jud
         ties=ranks.ties,
         unknown=ranks.unknown,
         scale=ranks.scale,
+        trec=ranks.trec,
     )
 
 

@@ -205,11 +205,9 @@ class Evaluation:
         Raises MeasureError where a measure has none, GateError where no query counts.
         """
         name = _measure(measure)
-        definition = registry.definition(name.name)
         counted, why = self._count(name), partial(self._why_none, name)
         self.scores(name)  # refuses what does not fit
-        graded = self._graded(name, definition)
-        score = (definition.graded if graded else None) or definition.score
+        graded = reads_degrees(self.ranks, name)
         low, high = (values[counted.rows] for values in bounds_of(self._settled(), name, score, graded=graded))
         return Bounds(
             name,

@@ -589,3 +589,9 @@ def test_the_handbooks_example() -> None:
     evaluation: Evaluation = evaluate(qrels, run, ["recall@5", "map", "ndcg@5", "ndcg(gain=exp)@5", "mrr", "hit@5"])
     rounded = [round(scores.mean, 2) for scores in evaluation]
     assert rounded == [0.75, 0.44, 0.55, 0.53, 0.5, 1.0]
+
+
+@pytest.mark.parametrize("name", ["map(denominator=retrieved)", "condensed(map)", "iprec(recall=0.5)"])
+def test_bounds_are_refused_where_none_are_known(name: str) -> None:
+    with pytest.raises(MeasureError, match="has no known exact bounds over unjudged documents"):
+        evaluate(Qrels.of({"q": {"a": 1}}), Run.of({"q": ["b", "a"]}), name).bounds(name)
