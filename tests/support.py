@@ -11,7 +11,8 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-DATA = Path(os.environ.get("RETRIEVAL_TEST_DATA", ROOT.parent / "shared"))
+VARIABLE = "RETRIEVAL_TEST_DATA"
+DATA = Path(os.environ.get(VARIABLE, ROOT.parent / "shared"))
 
 
 QRELS = {"q1": {"a": 1, "b": 0}, "q2": {"b": 2}, "q3": {"c": 1, "d": 1}, "q4": {"d": 3}}
@@ -37,7 +38,7 @@ def testdata(path: str) -> Path:
     """A file or folder of the conformance collections; the test is skipped where they are absent."""
     place = DATA / path
     if not place.exists():
-        pytest.skip(f"{path} is not here; set RETRIEVAL_TEST_DATA to the folder of the conformance collections")
+        pytest.skip(f"{path} is not here; set {VARIABLE} to the folder of the conformance collections")
     return place
 
 
