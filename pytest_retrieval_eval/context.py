@@ -211,7 +211,10 @@ class FixtureBench:
             )
         if isinstance(value, Path):
             return Baseline(self._session.read_run(value), str(value))
-        path = self._session.baseline_path(dataset, value)
+        stored = self._session.stored_run(dataset, value)
+        if stored is not None:
+            return Baseline(stored, value)
+        path = Path(self._session.baseline_path(dataset, value))
         update = self._session.settings.update
         if update == "all" or (update == "new" and not path.exists()):
             self._stage("baseline", path, candidate, dataset)
@@ -275,7 +278,7 @@ class FixtureBench:
             self._attempt.staged.append(file)
 
 
-def command_run(session: Session, dataset: Dataset) -> Path | None:
+def command_run(session: Session, dataset: Dataset) -> Path | str | None:
     """The run that the command line names for this dataset, if any."""
     runs = session.settings.command_runs
     return runs.get(dataset.name, runs.get(None))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.once import Once
-from pytest_retrieval_eval.settings import Settings
+from pytest_retrieval_eval.settings import Settings, is_url
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
@@ -90,7 +90,7 @@ class Session:
         self.is_worker = folder is not None
         self._given_folder = folder
         self._datasets: dict[Path, Dataset] = {}
-        self._runs: dict[Path, Run] = {}
+        self._runs: dict[Path | str, Run] = {}
         self._staged: dict[tuple[str, str], StagedFile] = {}
         self._parts: dict[str, frozenset[str]] = {}
 
@@ -135,7 +135,7 @@ class Session:
         return self._datasets[path]
 
     def read_run(self, ref: str | Path) -> Run:
-        """The run of that name (``retrieval_runs``) or path, opened once a process."""
+        """The run of that name (``retrieval_runs``), path or URL, opened once a process."""
         path = ref if isinstance(ref, Path) and ref.is_absolute() else self.settings.run_path(str(ref))
         if path not in self._runs:
             from pytest_retrieval_eval.collection.run import Run
@@ -159,13 +159,51 @@ class Session:
                 "once: define retriever beside the fixture that differs as well"
             )
 
-    def baseline_path(self, dataset: Dataset, name: str) -> Path:
-        """Where the baseline of that name lies."""
+    def baseline_path(self, dataset: Dataset, name: str) -> Path | str:
+        """Where the baseline of that name lies: a path, or a URL where ``retrieval_baseline_dir`` is one."""
         from pytest_retrieval_eval.collection.dataset import baseline_file
 
-        if self.settings.baseline_dir is None:
+        folder = self.settings.baseline_dir
+        if folder is None:
             return dataset.baseline_path(name)
-        return self.settings.baseline_dir / dataset.name / baseline_file(name)
+        file = baseline_file(name)
+        return folder / dataset.name / file if isinstance(folder, Path) else f"{folder}/{dataset.name}/{file}"
+
+    def stored_run(self, dataset: Dataset, name: str) -> Run | None:
+        """The baseline that ``git:…`` or a URL names, or that lies at a URL; None where it is a file of its own.
+
+        Those are read and never written: with ``--retrieval-update`` they are refused.
+        """
+        from pytest_retrieval_eval.gates.revisions import is_revision
+
+        place: Path | str = name
+        if not (is_revision(name) or is_url(name)):
+            place = self.baseline_path(dataset, name)
+            if isinstance(place, Path):
+                return None
+        update = self.settings.update
+        if update == "all":
+            raise GateError(
+                f"baseline {place}: --retrieval-update={update} writes files only, not into a commit or to a URL: "
+                f"write the baseline as a file (-o retrieval_baseline={self._plain_baseline()} -o "
+                "retrieval_baseline_dir=FOLDER), then commit it or copy it there"
+            )
+        return self.read_run(place) if is_url(str(place)) else self._committed(dataset, name)
+
+    def _committed(self, dataset: Dataset, name: str) -> Run:
+        from pytest_retrieval_eval.gates.revisions import Revision, read_revision
+
+        revision = Revision.parse(name)
+        place = None
+        if revision.path is None:
+            found = self.baseline_path(dataset, self._plain_baseline())
+            place = found if isinstance(found, Path) else None
+        return read_revision(revision, place, self.settings.root)
+
+    def _plain_baseline(self) -> str:
+        """The configured baseline's name, ``main`` where it is a commit or a URL."""
+        name = self.settings.baseline
+        return "main" if ":" in name else name
 
     def stage(self, kind: str, target: Path, run: Run, header: Mapping[str, object]) -> StagedFile:
         """Write ``run`` beside, to be put at ``target`` when the session has ended well."""

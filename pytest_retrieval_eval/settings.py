@@ -6,7 +6,8 @@ collected. Nothing here knows pytest, and nothing heavy is imported: this runs i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, cast
@@ -15,6 +16,16 @@ from pytest_retrieval_eval.errors import SettingsError, did_you_mean
 
 IRDS = "irds:"  # what the id of a dataset of ir_datasets stands behind, as in collection.dataset
 UPDATE_MODES = ("new", "all")
+_URL = re.compile(r"[a-z][a-z0-9+.-]*://.+", re.DOTALL)
+
+
+def is_url(text: str) -> bool:
+    """Whether a place is a URL, to be read with fsspec, and not a path.
+
+    >>> is_url("s3://bucket/main.run.jsonl.gz"), is_url("C:/runs/a.trec"), is_url("handbook=s3://bucket/a.trec")
+    (True, False, False)
+    """
+    return _URL.match(text) is not None
 
 
 @dataclass(frozen=True)
@@ -48,9 +59,14 @@ INI = (
         [],
         "test collections, a line each: 'name = folder' or 'name = irds:ID'; the first is the default",
     ),
-    Ini("retrieval_runs", "linelist", [], "runs with a name, a line each: 'name = file'"),
+    Ini("retrieval_runs", "linelist", [], "runs with a name, a line each: 'name = file' (or a URL)"),
     Ini("retrieval_run", "string", "", "name or file of the run that gates measure where nothing else says"),
-    Ini("retrieval_baseline", "string", "main", "name of the baseline that `baseline` stands for"),
+    Ini(
+        "retrieval_baseline",
+        "string",
+        "main",
+        "name of the baseline that `baseline` stands for; also git:REF, git:REF:PATH or a URL",
+    ),
     Ini(
         "retrieval_baseline_dir",
         "string",
@@ -92,20 +108,20 @@ FLAGS = (
 class Settings:
     """The settings of one session, checked.
 
-    ``datasets`` and ``runs`` map names to paths (absolute), in the order of the ini file; ``command_runs`` maps a
-    dataset name, or ``None`` for every dataset, to the run that the command line names.
+    ``datasets`` and ``runs`` map names to paths (absolute; a run's may be a URL), in the order of the ini file;
+    ``command_runs`` maps a dataset name, or ``None`` for every dataset, to the run that the command line names.
     """
 
     root: Path
     datasets: Mapping[str, Path] = field(default_factory=dict)
-    runs: Mapping[str, Path] = field(default_factory=dict)
+    runs: Mapping[str, Path | str] = field(default_factory=dict)
     run: str | None = None
     baseline: str = "main"
-    baseline_dir: Path | None = None
+    baseline_dir: Path | str | None = None
     split: str | None = None
     depth: int = 100
     weak_drop: float = 0.02
-    command_runs: Mapping[str | None, Path] = field(default_factory=dict)
+    command_runs: Mapping[str | None, Path | str] = field(default_factory=dict)
     save_runs: Path | None = None
     update: Literal["new", "all"] | None = None
 
@@ -142,11 +158,14 @@ class Settings:
         directory = str(ini.get("retrieval_baseline_dir") or "")
         return cls(
             root=root,
-            datasets=_named_paths("retrieval_datasets", ini, root),
-            runs=_named_paths("retrieval_runs", ini, root),
+            datasets={
+                name: Path(path) if path.startswith(IRDS) else root / path
+                for name, path in _named("retrieval_datasets", ini).items()
+            },
+            runs={name: _unless_url(path, root) for name, path in _named("retrieval_runs", ini).items()},
             run=str(ini.get("retrieval_run") or "") or None,
             baseline=str(ini.get("retrieval_baseline") or "main"),
-            baseline_dir=root / directory if directory else None,
+            baseline_dir=_unless_url(directory, root) if directory else None,
             split=str(ini.get("retrieval_split") or "") or None,
             depth=depth,
             weak_drop=weak_drop,
@@ -162,49 +181,53 @@ class Settings:
 
     def dataset_path(self, name: str) -> Path:
         """Where a dataset lies: a name of ``retrieval_datasets``, ``irds:ID``, or a path below the root folder."""
-        if name.startswith(IRDS) and name not in self.datasets:
-            return Path(name)
-        return self._place("dataset", "retrieval_datasets", name, self.datasets)
+        if name in self.datasets:
+            return self.datasets[name]
+        return Path(name) if name.startswith(IRDS) else self._path("dataset", name, self.datasets)
 
-    def run_path(self, name: str) -> Path:
-        """Where a run lies: a name of ``retrieval_runs``, or a path relative to the root folder."""
-        return self._place("run", "retrieval_runs", name, self.runs)
+    def run_path(self, name: str) -> Path | str:
+        """Where a run lies: a name of ``retrieval_runs``, a path relative to the root folder, or a URL."""
+        if name in self.runs:
+            return self.runs[name]
+        return name if is_url(name) else self._path("run", name, self.runs)
 
-    def _place(self, what: str, setting: str, name: str, known: Mapping[str, Path]) -> Path:
-        if name in known:
-            return known[name]
+    def _path(self, what: str, name: str, known: Iterable[str]) -> Path:
         path = self.root / name
         if path.exists():
             return path
         raise SettingsError(
-            f"there is no {what} {name!r}: it is neither a name of {setting} nor a path below {self.root}; "
+            f"there is no {what} {name!r}: it is neither a name of retrieval_{what}s nor a path below {self.root}; "
             f"{did_you_mean(name, known)}"
         )
 
 
-def _named_paths(setting: str, ini: Mapping[str, object], root: Path) -> dict[str, Path]:
-    """Lines 'name = path' of an ini value, as absolute paths by name."""
-    found: dict[str, Path] = {}
+def _unless_url(place: str, folder: Path) -> Path | str:
+    return place if is_url(place) else folder / place
+
+
+def _named(setting: str, ini: Mapping[str, object]) -> dict[str, str]:
+    """Lines 'name = path' of an ini value, by name."""
+    found: dict[str, str] = {}
     for line in cast("Sequence[str]", ini.get(setting) or ()):
         name, equals, path = (part.strip() for part in line.partition("="))
         if not (name and equals and path):
             raise SettingsError(f"{setting}: {line!r} is not of the form 'name = path'")
         if name in found:
             raise SettingsError(f"{setting}: the name {name!r} stands twice")
-        found[name] = Path(path) if path.startswith(IRDS) else root / path
+        found[name] = path
     return found
 
 
-def _command_runs(values: Sequence[str], here: Path) -> dict[str | None, Path]:
+def _command_runs(values: Sequence[str], here: Path) -> dict[str | None, Path | str]:
     """The values of --retrieval-run by dataset name; a file name that contains '=' is taken as it is."""
-    found: dict[str | None, Path] = {}
+    found: dict[str | None, Path | str] = {}
     for value in values:
         dataset: str | None = None
-        path = here / value
-        if not path.exists() and "=" in value:
+        path = _unless_url(value, here)
+        if isinstance(path, Path) and not path.exists() and "=" in value:
             dataset, _, rest = value.partition("=")
-            path = here / rest
-        if not path.is_file():
+            path = _unless_url(rest, here)
+        if isinstance(path, Path) and not path.is_file():
             raise SettingsError(f"--retrieval-run={value}: there is no file {path}")
         if dataset in found:
             which = f"dataset {dataset!r}" if dataset else "every dataset"

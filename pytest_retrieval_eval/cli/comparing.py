@@ -24,10 +24,12 @@ from pytest_retrieval_eval.gates.bench import Baseline
 from pytest_retrieval_eval.gates.decide import check, decide
 from pytest_retrieval_eval.gates.gate import Gate
 from pytest_retrieval_eval.gates.options import Options
+from pytest_retrieval_eval.gates.revisions import Revision, is_revision, read_revision
 from pytest_retrieval_eval.gates.target import BASELINE
 from pytest_retrieval_eval.gates.verdict import Verdict
 from pytest_retrieval_eval.gates.wording import counted
 from pytest_retrieval_eval.reports.text import explain, headline
+from pytest_retrieval_eval.settings import is_url
 
 DEFAULT = ("ndcg@10", "recall@10", "mrr@10")
 _RUN_ENDINGS = (".gz", ".zst", ".bz2", ".xz", ".jsonl", ".json", ".trec", ".txt", ".run")
@@ -117,12 +119,19 @@ class FileBench:
 
 def read_side(text: str, dataset: Dataset) -> Run:
     """The run that BASELINE means: a file, or a name in the ``baselines/`` of the dataset."""
+    if is_revision(text):
+        return _stored(text, dataset)
     if Path(text).is_file() or dataset.path is None or text.lower().endswith(_RUN_ENDINGS) or "/" in text:
         return Run.read(text)
     return _stored(text, dataset)
 
 
 def _stored(name: str, dataset: Dataset) -> Run:
+    if is_url(name):
+        return Run.read(name)
+    if is_revision(name):
+        place = None if dataset.path is None else dataset.baseline_path("main")
+        return read_revision(Revision.parse(name), place, Path.cwd())
     path = dataset.baseline_path(name)
     create = f"{PROGRAM} run --dataset {dataset.path} --retriever MODULE:NAME -o {path}"
     return read_baseline(path, how_to_create=create)

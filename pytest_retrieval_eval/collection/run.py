@@ -25,6 +25,7 @@ from pytest_retrieval_eval.collection.runfile import (
     write_trec,
 )
 from pytest_retrieval_eval.errors import DataError
+from pytest_retrieval_eval.settings import is_url
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped,unused-ignore]
@@ -75,8 +76,13 @@ class Run:
 
         A TREC file is opened, and read when something is measured (in bounded memory) or asked for. A file
         that is malformed, or has changed by then, and a pipe raise DataError with file and line. ``columns``
-        names those of a Parquet file, as in `of`.
+        names those of a Parquet file, as in `of`. A text such as ``s3://bucket/main.run.jsonl.gz`` is a URL, to
+        be read with fsspec.
         """
+        if isinstance(path, str) and is_url(path):
+            from pytest_retrieval_eval.collection.elsewhere import run_at
+
+            return run_at(path, columns)
         return cls(read_run(path, columns), name=_stem(path), source=str(path))
 
     @classmethod

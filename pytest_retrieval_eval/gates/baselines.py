@@ -17,6 +17,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_retrieval_eval.collection.elsewhere import refuse_lfs_pointer
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import DataError, GateError
 from pytest_retrieval_eval.gates.wording import counted, listed, shown
@@ -49,6 +50,8 @@ def read_baseline(path: Path, *, how_to_create: str) -> Run:
 
 @functools.lru_cache(maxsize=8)
 def _read(path: Path, changed: int, size: int) -> Run:
+    with open(path, "rb") as file:
+        refuse_lfs_pointer(file.read(64), str(path))
     return Run.read(path)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
 
 import pytest
 from support import HITS
@@ -166,3 +167,91 @@ def test_nothing_is_left_in_the_temporary_folder(project, dist, monkeypatch, tmp
     project.test(GATE)
     project.run("--retrieval-update=new", *dist, own_process=True).assert_outcomes(passed=1)
     assert [path.name for path in folder.iterdir() if path.name.startswith("retrieval")] == []
+
+
+# --- baselines from elsewhere -----------------------------------------------------------------------------------
+
+
+def committed(project, *paths):
+    for arguments in (
+        ("init", "-q", "-b", "main"),
+        ("add", *paths),
+        ("-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "-m", "a baseline"),
+    ):
+        subprocess.run(["git", *arguments], cwd=project.path, check=True, capture_output=True)
+
+
+def test_a_baseline_of_another_commit(project, dist):
+    project.test(GATE)
+    project.run("--retrieval-update=new")
+    committed(project, "eval")
+    project.conftest(WORSE)
+    project.run("--retrieval-update=all").assert_outcomes(passed=1)
+    # The working tree's baseline has moved along; the commit's has not.
+    project.test(
+        "import pytest\n"
+        "def test_here(gate):\n    gate('recall@2 >= baseline')\n"
+        "def test_there(gate):\n    gate('recall@2 >= baseline[git:main]')\n"
+        "@pytest.mark.retrieval(baseline='git:HEAD')\n"
+        "def test_marked(recall_at, baseline):\n    assert recall_at(2) >= baseline\n"
+        f"def test_path(recall_at, baseline):\n    assert recall_at(2) >= baseline['git:main:./{PLACE}']\n"
+        "def test_none(recall_at, baseline):\n    assert recall_at(2) >= baseline['git:main:nothing.trec']\n"
+    )
+    result = project.run(*dist)
+    result.assert_outcomes(passed=1, failed=4)
+    for line in ("recall@2 >= baseline[[]git:main[]]: FAILED*", "recall@2 >= baseline: FAILED*"):
+        result.stdout.fnmatch_lines([f"E * {line}"])
+    result.stdout.fnmatch_lines(["*there is no file nothing.trec at the commit *(main)*"])
+    project.ini("retrieval_baseline = git:main")
+    result = project.run("-k", "test_here", *dist)
+    result.assert_outcomes(failed=1)
+
+
+@pytest.mark.parametrize("name", ["git:main", "memory://bucket/main.trec"])
+def test_what_lies_elsewhere_is_not_written(project, name):
+    project.test(GATE)
+    project.run("--retrieval-update=new")
+    committed(project, "eval")
+    project.ini(f"retrieval_baseline = {name}")
+    before = (project.path / PLACE).read_bytes()
+    result = project.run("--retrieval-update=all")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [f"*baseline {name}: --retrieval-update=all writes files only*retrieval_baseline=main*"]
+    )
+    assert (project.path / PLACE).read_bytes() == before
+
+
+def test_baselines_and_runs_at_urls(project):
+    project.run_file("bucket/small/main.run.trec", HITS)
+    project.run_file("bucket/worse.trec", WORSE)
+    bucket = (project.path / "bucket").as_uri()
+    project.ini(f"retrieval_runs = worse = {bucket}/worse.trec")
+    project.test(
+        "def test_held(recall_at, baseline):\n"
+        f"    assert recall_at(2) >= baseline['{bucket}/small/main.run.trec']\n"
+        "def test_worse(recall_at, baseline):\n"
+        f"    assert recall_at(2, run='worse') >= baseline['{bucket}/small/main.run.trec']\n"
+        "def test_against(recall_at, against):\n"
+        f"    assert recall_at(2) >= against('{bucket}/worse.trec')\n"
+        "def test_absent(recall_at, baseline):\n"
+        f"    assert recall_at(2) >= baseline['{bucket}/none.trec']\n"
+    )
+    result = project.run()
+    result.assert_outcomes(passed=2, failed=2)
+    result.stdout.fnmatch_lines([f"*{bucket}/none.trec: there is no such file*"])
+    result = project.run("-k", "held", f"--retrieval-run={bucket}/worse.trec")
+    result.assert_outcomes(failed=1)
+
+
+def test_the_folder_of_baselines_may_be_a_url(project):
+    project.test(GATE)
+    project.ini("retrieval_baseline_dir = stored")
+    project.run("--retrieval-update=new").assert_outcomes(passed=1)
+    url = (project.path / "stored").as_uri()
+    project.ini(f"retrieval_baseline_dir = {url}")
+    project.run().assert_outcomes(passed=1)
+    project.ini(f"retrieval_baseline_dir = {url}", "retrieval_baseline = none")
+    result = project.run()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([f"*{url}/small/none.run.jsonl.gz: there is no such file*"])
