@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import sys
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -35,6 +36,7 @@ SESSION = pytest.StashKey[Session]()
 ATTEMPT = pytest.StashKey[Attempt]()
 MARKER = "retrieval"
 OVERRIDABLE = ("retriever", "retrieval_dataset", "retrieval_run", "retrieval_baseline")
+UNREAD = ("retrieval_queries", "retrieval_qrels")  # parts of retrieval_dataset, for reading in tests
 OUR_FIXTURES = "pytest_retrieval_eval.fixtures"
 NO_RUN = (
     "there is no run to measure: define a session-scoped fixture `retriever` in conftest.py that returns your search "
@@ -119,7 +121,7 @@ def _place_of(definition: FixtureDef[object]) -> str:
     return f"{definition.baseid}::{function.__module__}.{getattr(function, '__qualname__', repr(function))}"
 
 
-def _parts_of(node: pytest.Item, definition: FixtureDef[object]) -> frozenset[str]:
+def _parts_of(node: pytest.Item, definition: FixtureDef[object]) -> dict[str, str]:
     """Where each fixture that ``definition`` is built from is defined, for this test, through all levels."""
     parts: dict[str, str] = {}
     names = list(definition.argnames)
@@ -130,7 +132,12 @@ def _parts_of(node: pytest.Item, definition: FixtureDef[object]) -> frozenset[st
         part = fixture_definition(node, name)
         parts[name] = _place_of(part) if part is not None else ""
         names += part.argnames if part is not None else ()
-    return frozenset(f"{name} ({place})" for name, place in parts.items())
+    return parts
+
+
+def parameters_of(node: pytest.Item) -> Mapping[str, object]:
+    """The parameters of a test: those of its fixtures and those that it was given directly."""
+    return cast("Mapping[str, object]", getattr(getattr(node, "callspec", None), "params", {}))
 
 
 def session_of(config: pytest.Config) -> Session:
@@ -145,15 +152,74 @@ def attempt_of(node: pytest.Item) -> Attempt:
 
 def ask(request: pytest.FixtureRequest, name: str) -> object:
     """The value of a fixture for a gate: one that skips is an error, since a skipped gate measured nothing."""
-    try:
+    node = cast(pytest.Item, request._pyfuncitem)
+    definition = fixture_definition(node, name)
+    if definition is not None and definition.scope != "function" and not is_ours(definition):
+        session_of(request.config).note_parts(name, _place_of(definition), _parts_of(node, definition))
+    with _no_evasion(name):
         return request.getfixturevalue(name)
-    except pytest.skip.Exception as skipped:
-        raise skipped_fixture(name, skipped) from None
 
 
-def skipped_fixture(name: str, skipped: BaseException) -> GateError:
+@contextmanager
+def _no_evasion(name: str) -> Generator[None, None, None]:
+    """A skip, or an expected failure, of the fixture ``name`` or of what it returned is an error."""
+    try:
+        yield
+    except BaseException as outcome:
+        if is_evasion(outcome):
+            raise skipped_fixture(name, outcome) from None
+        raise
+
+
+def is_evasion(outcome: BaseException) -> bool:
+    """Whether an exception stands for a skip or an expected failure, in pytest's way or unittest's."""
+    # Whoever raises unittest's has imported it.
+    theirs = getattr(sys.modules.get("unittest"), "SkipTest", pytest.skip.Exception)
+    return isinstance(outcome, (pytest.skip.Exception, pytest.xfail.Exception, theirs))
+
+
+def skipped_fixture(name: str, outcome: BaseException) -> GateError:
     """The error for a fixture that a gate needs and that skips."""
-    return GateError(f"the fixture {name} skips ({skipped}): a gate that is skipped has measured nothing")
+    return GateError(f"the fixture {name} skips ({outcome}): a gate that is skipped has measured nothing")
+
+
+def evading_fixture(node: pytest.Item, outcome: BaseException) -> str | None:
+    """Which fixture that only gates use skipped, itself or in what it is built from, when ``node`` was set up.
+
+    pytest keeps what a fixture raised, and raises it again for the next test without calling any hook.
+    """
+    names = getattr(node, "fixturenames", ())
+    gated = any(_is_assertion(node, name) for name in names)
+    for name in OVERRIDABLE:
+        definition = fixture_definition(node, name)
+        if name not in names or definition is None or not (gated or name != "retriever"):
+            continue
+        for part in (name, *_parts_of(node, definition)):
+            found = fixture_definition(node, part)
+            kept = found.cached_result[2] if found is not None and found.cached_result is not None else None
+            if kept is not None and kept[0] is outcome:
+                return name
+    return None
+
+
+def _is_assertion(node: pytest.Item, name: str) -> bool:
+    """Whether that name is an assertion fixture of ours for this test."""
+    ours = name.removeprefix("assert_") in ("metric", "gate") or name.endswith("_at")
+    return ours and is_ours(fixture_definition(node, name))
+
+
+def dataset_of(session: Session, value: object) -> Dataset:
+    """What the fixture `retrieval_dataset` returned, as a dataset."""
+    from pytest_retrieval_eval.collection.dataset import Dataset
+
+    if isinstance(value, str | Path):
+        return session.dataset(str(value))
+    if not isinstance(value, Dataset):
+        raise GateError(
+            f"the fixture retrieval_dataset returned {type(value).__name__}, expected a Dataset or the name or "
+            "path of one"
+        )
+    return value
 
 
 class FixtureBench:
@@ -173,19 +239,12 @@ class FixtureBench:
 
     def dataset(self, name: str | None) -> Dataset:
         """The dataset that a gate names, else the test's."""
+        for fixture in UNREAD:
+            if fixture in parameters_of(self._node) or not is_ours(fixture_definition(self._node, fixture)):
+                raise GateError(f"gates do not read the fixture {fixture}: override retrieval_dataset instead")
         if name is not None:
             return self._session.dataset(name)
-        from pytest_retrieval_eval.collection.dataset import Dataset
-
-        value = ask(self._request, "retrieval_dataset")
-        if isinstance(value, str | Path):
-            return self._session.dataset(str(value))
-        if not isinstance(value, Dataset):
-            raise GateError(
-                f"the fixture retrieval_dataset returned {type(value).__name__}, expected a Dataset or the name or "
-                "path of one"
-            )
-        return value
+        return dataset_of(self._session, ask(self._request, "retrieval_dataset"))
 
     def run(self, dataset: Dataset, ref: str | Path | Run | None) -> Run:
         """The run that a gate names, else the run under test."""
@@ -224,7 +283,7 @@ class FixtureBench:
 
     def record(self, verdict: Verdict) -> None:
         """Keep a verdict for the reports; files are only written for a gate that was decided."""
-        self._attempt.verdicts.append(verdict)
+        self._attempt.record(verdict)
 
     def explain(self, verdict: Verdict) -> str:
         """The text of a failure, longer with every ``-v``."""
@@ -250,13 +309,14 @@ class FixtureBench:
         chosen = command_run(self._session, dataset)
         if chosen is not None:
             self._attempt.command_runs.add(str(chosen))
-        if is_ours(definition):
+        given_directly = "retrieval_run" in parameters_of(self._node)
+        if is_ours(definition) and not given_directly:
             return run_under_test(self._request, self._key, dataset)
         if chosen is not None or self._key.run is not None:
             given = f"--retrieval-run ({chosen})" if chosen is not None else f"the marker (run={self._key.run!r})"
+            place = "a parameter" if given_directly else _place_of(cast("FixtureDef[object]", definition))
             raise GateError(
-                f"{given} meets a project's own fixture retrieval_run "
-                f"({_place_of(cast('FixtureDef[object]', definition))}), "
+                f"{given} meets a project's own fixture retrieval_run ({place}), "
                 "and only one of them can be the run under test: remove one, or name the run in the gate (run=…)"
             )
         return self._as_run(ask(self._request, "retrieval_run"))
@@ -307,20 +367,33 @@ def retriever_run(request: pytest.FixtureRequest, dataset: Dataset) -> Run:
         )
     session = session_of(request.config)
     depth = session.settings.depth
-    place = _place_of(definition)
-    session.note_parts(place, _parts_of(node, definition))
+    place, parts = _place_of(definition), _parts_of(node, definition)
+    session.note_parts("retriever", place, parts)
+    varied = sorted({"retriever", *parts} & set(parameters_of(node)) - {"retrieval_context"})
+    if varied:
+        raise GateError(
+            f"the fixture retriever depends on a parameter of this test ({', '.join(varied)}), and is run once a "
+            "session: for several systems save their runs and name them in the ini value retrieval_runs"
+        )
+    if "retrieval_dataset" in parts and dataset_of(session, ask(request, "retrieval_dataset")) is not dataset:
+        raise GateError(
+            f"the fixture retriever is built from retrieval_dataset, which is another dataset than "
+            f"{dataset.name!r} for this test: name the dataset in the marker, "
+            f"@pytest.mark.retrieval(dataset={dataset.name!r})"
+        )
 
     def make() -> Run:
         from pytest_retrieval_eval.collection.run import Run
 
         retriever = ask(request, "retriever")
-        with _progress_shown(request.config):
+        with _progress_shown(request.config), _no_evasion("retriever"):
             return Run.from_retriever(retriever, dataset.queries, depth=depth, name="retriever")
 
     asked = hashlib.sha256()
     for query_id in dataset.queries:
         asked.update(f"{query_id}\0{dataset.queries.text(query_id)}\0".encode())
-    key = f"retriever {place} depth {depth} queries {asked.hexdigest()}"
+    built = parameters_of(node).get("retrieval_context") if "retrieval_context" in parts else None
+    key = f"retriever {place} of {sorted(parts.items())} {built} depth {depth} queries {asked.hexdigest()}"
     return session.once.get(key, make)
 
 

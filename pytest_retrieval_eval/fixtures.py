@@ -66,6 +66,7 @@ def retrieval_context(request: pytest.FixtureRequest) -> ContextKey:
 @pytest.fixture(scope="session")
 def retrieval_dataset(request: pytest.FixtureRequest, retrieval_context: ContextKey) -> Dataset:
     """The test collection: queries, qrels and corpus. Override it to build one in code."""
+    _takes_no_parameter(request)
     return session_of(request.config).dataset(retrieval_context.dataset)
 
 
@@ -84,12 +85,14 @@ def retrieval_qrels(retrieval_dataset: Dataset) -> Qrels:
 @pytest.fixture(scope="session")
 def retrieval_run(request: pytest.FixtureRequest, retrieval_context: ContextKey, retrieval_dataset: Dataset) -> Run:
     """The run under test: from the command line, the marker, the ini file, or what `retriever` returns."""
+    _takes_no_parameter(request)
     return run_under_test(request, retrieval_context, retrieval_dataset)
 
 
 @pytest.fixture(scope="session")
 def retrieval_baseline(request: pytest.FixtureRequest, retrieval_context: ContextKey) -> str:
     """The name of the baseline that `baseline` stands for. Override it with a name, a path or a Run."""
+    _takes_no_parameter(request)
     return retrieval_context.baseline or session_of(request.config).settings.baseline
 
 
@@ -97,6 +100,15 @@ def retrieval_baseline(request: pytest.FixtureRequest, retrieval_context: Contex
 def retrieval_once(request: pytest.FixtureRequest) -> Callable[[str, Callable[[], T]], T]:
     """`retrieval_once(key, make)`: a value made once a session, also under pytest-xdist."""
     return session_of(request.config).once.get
+
+
+def _takes_no_parameter(request: pytest.FixtureRequest) -> None:
+    if hasattr(request, "param"):
+        name = request.fixturename
+        raise GateError(
+            f"the fixture {name} takes no parameter: parametrise it without indirect=True, or use the marker, "
+            f"@pytest.mark.retrieval({str(name).removeprefix('retrieval_')}={request.param!r})"
+        )
 
 
 # --- aliases for reading in tests ------------------------------------------------------------------------------
@@ -166,9 +178,11 @@ def _measured(
     from pytest_retrieval_eval.gates.options import Options
     from pytest_retrieval_eval.measures.names import Measure
 
-    measure = name if isinstance(name, Measure) else Measure.parse(cast(str, name))
-    measured = Measured(measure, bench, Options.of(**bench.options(options)))
-    attempt_of(cast(pytest.Item, request.node)).measured.append(measured)
+    attempt = attempt_of(cast(pytest.Item, request.node))
+    with attempt.keeping_errors():
+        measure = name if isinstance(name, Measure) else Measure.parse(cast(str, name))
+        measured = Measured(measure, bench, Options.of(**bench.options(options)))
+    attempt.measured.append(measured)
     return measured
 
 
@@ -220,7 +234,9 @@ def gate(request: pytest.FixtureRequest, retrieval_context: ContextKey) -> Asser
         from pytest_retrieval_eval.gates.decide import check
         from pytest_retrieval_eval.gates.gate import Gate
 
-        return check(Gate.parse(text, **bench.options(options)), bench)
+        with attempt_of(cast(pytest.Item, request.node)).keeping_errors():
+            parsed = Gate.parse(text, **bench.options(options))
+        return check(parsed, bench)
 
     return decide_gate
 

@@ -88,23 +88,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 # --- running ---------------------------------------------------------------------------------------------------
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_fixture_setup(
-    fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
-) -> Generator[None, object, object]:
-    """A fixture that only gates use must not skip: a skipped gate has measured nothing."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
+    """Begin an attempt; a rerun begins another. A fixture that only gates use must not skip the test."""
+    item.stash[ATTEMPT] = Attempt()
     try:
         return (yield)
-    except pytest.skip.Exception as skipped:
-        if fixturedef.argname in context.OVERRIDABLE and fixturedef.argname != "retriever":
-            raise context.skipped_fixture(fixturedef.argname, skipped) from None
+    except BaseException as outcome:
+        name = context.evading_fixture(item, outcome) if context.is_evasion(outcome) else None
+        if name is not None:
+            raise context.skipped_fixture(name, outcome) from None
         raise
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Begin an attempt; a rerun begins another."""
-    item.stash[ATTEMPT] = Attempt()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -122,13 +116,18 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Carry the verdicts on the report, and keep an error an error, also under xfail."""
     report = yield
-    payload = attempt_of(item).payload()
+    attempt = attempt_of(item)
+    payload = attempt.payload()
     if payload is not None:
         setattr(report, PAYLOAD, payload)
     if call.excinfo is None:
         return report
     error = call.excinfo.value
-    if isinstance(error, GateError):
+    # The error may stand in a group or behind another exception, or unittest took it for an expected failure.
+    hidden = call.when == "call" and report.skipped and hasattr(report, "wasxfail") and attempt.errors
+    if hidden and isinstance(error, pytest.xfail.Exception):
+        report.longrepr = attempt.errors[0]
+    if hidden or isinstance(error, GateError):
         report.outcome = "failed"
         report.__dict__.pop("wasxfail", None)
     if isinstance(error, GateError | GateFailure):

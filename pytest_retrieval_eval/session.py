@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Mapping
+import threading
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -34,6 +36,13 @@ NOTHING_COMPARED = (
 LEFT_OPEN = (
     "this test made {measured} and never compared it: compare it, as in `assert assert_recall_at(5) >= baseline`, "
     "or use `evaluate(...)` for a plain number"
+)
+
+NOT_MEASURED = (
+    "a gate of this test could not be measured, and the test went on: {reason}. An error of a gate is not to be caught"
+)
+NOT_HEARD = (
+    "{gate} did not hold in another thread, where its exception was lost ({reason}): compare in the thread of the test"
 )
 
 
@@ -60,13 +69,38 @@ class Attempt:
     verdicts: list[Verdict] = field(default_factory=list)
     staged: list[StagedFile] = field(default_factory=list)
     command_runs: set[str] = field(default_factory=set)
+    errors: list[str] = field(default_factory=list)
+    elsewhere: list[Verdict] = field(default_factory=list)
+    thread: int = field(default_factory=threading.get_ident)
+
+    def record(self, verdict: Verdict) -> None:
+        """Keep a verdict; one that raises in another thread than the test's may not be heard of."""
+        self.verdicts.append(verdict)
+        if verdict.status == "error":
+            self.errors.append(verdict.reason)
+        elif not verdict.ok and threading.get_ident() != self.thread:
+            self.elsewhere.append(verdict)
+
+    @contextmanager
+    def keeping_errors(self) -> Generator[None, None, None]:
+        """Remember the error of a gate that could not even be made."""
+        __tracebackhide__ = True
+        try:
+            yield
+        except GateError as error:
+            self.errors.append(str(error))
+            raise
 
     def require_a_comparison(self) -> None:
-        """Raise :class:`GateError` if the test asked for a gate and none was decided, or one was left open."""
+        """Raise :class:`GateError` if the test asked for a gate and none was decided, or not every one was."""
         if not self.asked:
             return
         if not any(verdict.status != "error" for verdict in self.verdicts):
             raise GateError(NOTHING_COMPARED.format(fixtures=" and ".join(sorted(self.asked))))
+        if self.elsewhere:
+            raise GateError(NOT_HEARD.format(gate=self.elsewhere[0].gate, reason=self.elsewhere[0].reason))
+        if self.errors:
+            raise GateError(NOT_MEASURED.format(reason=self.errors[0]))
         for measured in self.measured:
             if not measured.decided:
                 raise GateError(LEFT_OPEN.format(measured=measured))
@@ -92,7 +126,7 @@ class Session:
         self._datasets: dict[Path, Dataset] = {}
         self._runs: dict[Path | str, Run] = {}
         self._staged: dict[tuple[str, str], StagedFile] = {}
-        self._parts: dict[str, frozenset[str]] = {}
+        self._parts: dict[str, Mapping[str, str]] = {}
 
     @cached_property
     def folder(self) -> Path:
@@ -145,18 +179,18 @@ class Session:
                 self._runs[path].name = str(ref)
         return self._runs[path]
 
-    def note_parts(self, retriever: str, parts: frozenset[str]) -> None:
-        """Refuse one ``retriever`` that is built from different fixtures in different folders.
+    def note_parts(self, name: str, place: str, parts: Mapping[str, str]) -> None:
+        """Refuse one fixture that is built from different fixtures in different folders.
 
         pytest keeps a single value of a session-scoped fixture, so the second folder would silently be measured
-        with the first one's retriever.
+        with what the first one's was built from. ``parts`` maps each fixture it is built from to its place.
         """
-        seen = self._parts.setdefault(retriever, parts)
+        seen = self._parts.setdefault(place, parts)
         if seen != parts:
             raise GateError(
-                f"the fixture retriever ({retriever}) is built from {' and '.join(sorted(parts - seen))} here and from "
-                f"{' and '.join(sorted(seen - parts))} elsewhere, but pytest makes a session-scoped fixture only "
-                "once: define retriever beside the fixture that differs as well"
+                f"the fixture {name} ({place}) is built from {_other(parts, seen)} here and from "
+                f"{_other(seen, parts)} elsewhere, but pytest makes a fixture of its scope only "
+                f"once: define {name} beside the fixture that differs as well"
             )
 
     def baseline_path(self, dataset: Dataset, name: str) -> Path | str:
@@ -214,6 +248,11 @@ class Session:
             run.with_header(**header).save(source)
             self._staged[key] = StagedFile(kind, str(target), str(source), run.digest)
         return self._staged[key]
+
+
+def _other(parts: Mapping[str, str], seen: Mapping[str, str]) -> str:
+    """The fixtures that are not among ``seen``, with their places."""
+    return " and ".join(sorted(f"{part} ({place})" for part, place in parts.items() if seen.get(part) != place))
 
 
 class Ledger:

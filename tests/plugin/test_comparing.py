@@ -52,6 +52,21 @@ MISUSED = {
         "        metric('recall@2', where={'type': 'fax'}) >= 0.1",
         "compared nothing",
     ),
+    "swallowed error beside a gate that holds": (
+        "import contextlib\n    with contextlib.suppress(Exception):\n"
+        "        metric('recall@2', where={'type': 'fax'}) >= 0.1\n    recall_at(2) >= 0.1",
+        "could not be measured, and the test went on",
+    ),
+    "swallowed typo beside a gate that holds": (
+        "import contextlib\n    with contextlib.suppress(Exception):\n        gate('recal@2 >= 0.1')\n"
+        "    recall_at(2) >= 0.1",
+        "could not be measured, and the test went on",
+    ),
+    "lost in another thread": (
+        "import concurrent.futures as futures\n    with futures.ThreadPoolExecutor() as pool:\n"
+        "        pool.submit(lambda: recall_at(2) >= 0.9)",
+        "did not hold in another thread",
+    ),
 }
 
 
@@ -135,6 +150,43 @@ def test_an_error_stays_a_failure_under_xfail(project, dist, strict):
     result = project.run(*dist)
     result.assert_outcomes(failed=2, xfailed=1)
     assert result.ret == 1
+
+
+HIDDEN = {
+    "behind another exception": (
+        "    try:\n        metric('recall@2', where={'typ': 1}) >= 0.1\n    except Exception as error:\n"
+        "        raise AssertionError('x') from error\n"
+    ),
+    "in a group": (
+        "    try:\n        metric('recal@2') >= 0.1\n    except Exception as error:\n"
+        "        class Group(Exception):\n            exceptions = (error,)\n        raise Group() from None\n"
+    ),
+    "called an expected failure": (
+        "    try:\n        metric('recal@2') >= 0.1\n    except Exception:\n        pytest.xfail('known')\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("lines", HIDDEN.values(), ids=HIDDEN)
+def test_an_error_is_not_hidden_from_xfail(project, lines):
+    project.test(f"import pytest\n@pytest.mark.xfail\ndef test_it(metric):\n{lines}")
+    project.run().assert_outcomes(failed=1)
+
+
+def test_unittest_does_not_expect_an_error(project, dist):
+    project.test(
+        "import pytest, unittest\n"
+        "class TestIt(unittest.TestCase):\n"
+        "    @pytest.fixture(autouse=True)\n"
+        "    def give(self, metric):\n        self.metric = metric\n"
+        "    @unittest.expectedFailure\n"
+        "    def test_error(self):\n        self.metric('recall@2', where={'typ': 1}) >= 0.1\n"
+        "    @unittest.expectedFailure\n"
+        "    def test_worse(self):\n        self.metric('recall@2') >= 0.9\n"
+    )
+    result = project.run(*dist)
+    result.assert_outcomes(failed=1, xfailed=1)
+    assert "did you mean type" in result.stdout.str()
 
 
 def test_a_fixture_obtained_at_run_time_counts_as_well(project):

@@ -268,6 +268,135 @@ def test_a_skipping_override_is_an_error_where_the_test_asks_for_it_directly(pro
     assert result.ret == 1
 
 
+SKIPS = ("pytest.skip('gone')", "pytest.xfail('gone')", "raise unittest.SkipTest('gone')")
+
+
+@pytest.mark.parametrize("skip", SKIPS[:2])
+def test_a_search_function_that_skips_is_an_error(project, dist, skip):
+    (project.path / "conftest.py").write_text(
+        "import pytest\n@pytest.fixture(scope='session')\ndef retriever():\n"
+        f"    def search(query):\n        {skip}\n    return search\n"
+    )
+    project.test("def test_one(recall_at):\n    recall_at(2) >= 0\ndef test_two(recall_at):\n    recall_at(2) >= 0\n")
+    result = project.run(*dist)
+    result.assert_outcomes(failed=2)
+    assert "the fixture retriever skips (gone)" in result.stdout.str()
+
+
+@pytest.mark.parametrize("skip", SKIPS)
+@pytest.mark.parametrize("asked", ["retriever", "retrieval_dataset", "retrieval_run", "retrieval_baseline"])
+def test_what_only_gates_use_never_skips_a_test_also_through_its_parts(project, asked, skip):
+    (project.path / "conftest.py").write_text(
+        "import pytest, unittest\n"
+        f"@pytest.fixture(scope='session')\ndef index():\n    {skip}\n"
+        f"@pytest.fixture(scope='session')\ndef {asked}(index):\n    return index\n"
+    )
+    project.test(
+        f"def test_one({asked}, recall_at):\n    recall_at(2) >= 0\n"
+        f"def test_two({asked}, recall_at):\n    recall_at(2) >= 0\n"
+    )
+    result = project.run()
+    result.assert_outcomes(errors=2)
+    assert f"the fixture {asked} skips (gone)" in result.stdout.str()
+
+
+def test_a_test_without_gates_may_skip_with_the_retriever(project):
+    (project.path / "conftest.py").write_text(
+        "import pytest\n@pytest.fixture(scope='session')\ndef retriever():\n    pytest.skip('gone')\n"
+    )
+    project.test("def test_one(retriever):\n    pass\n")
+    project.run().assert_outcomes(skipped=1)
+
+
+def test_a_run_as_a_parameter_is_the_run_under_test(project, dist):
+    project.ini("retrieval_runs =", "    best = runs/best.trec")
+    project.run_file("runs/best.trec", PERFECT)
+    project.run_file("runs/worst.trec", {"q1": ["z", "b"]})
+    project.test(
+        "import pytest\n"
+        "@pytest.mark.parametrize(('retrieval_run', 'mean'), [('best', 1.0), ('runs/worst.trec', 0.0)])\n"
+        "def test_it(recall_at, retrieval_run, mean):\n    assert mean <= recall_at(2) <= mean\n"
+    )
+    project.run(*dist).assert_outcomes(passed=2)
+    project.run("--retrieval-run", "runs/best.trec").assert_outcomes(failed=2)
+
+
+PARAMETERS = {
+    "given directly": ("retriever", "[str.split, str.upper]", "retriever depends on a parameter .*retriever"),
+    "indirect": ("retriever", "[1, 2], indirect=True", "retriever depends on a parameter .*retriever"),
+    "of a part": ("index", "[1, 2], indirect=True", "retriever depends on a parameter .*index"),
+    "run": ("retrieval_run", "['a'], indirect=True", "without indirect=True.*retrieval.run='a'"),
+    "dataset": ("retrieval_dataset", "['a'], indirect=True", "without indirect=True.*retrieval.dataset='a'"),
+    "baseline": ("retrieval_baseline", "['a'], indirect=True", "without indirect=True.*retrieval.baseline='a'"),
+    "labels": ("retrieval_qrels", "['a']", "gates do not read the fixture retrieval_qrels"),
+}
+
+
+@pytest.mark.parametrize(("name", "values", "expected"), PARAMETERS.values(), ids=PARAMETERS)
+def test_a_parameter_that_would_not_be_measured_is_an_error(project, name, values, expected):
+    (project.path / "conftest.py").write_text(
+        "import pytest\n"
+        "@pytest.fixture(scope='session')\ndef index(request):\n    return getattr(request, 'param', 0)\n"
+        "@pytest.fixture(scope='session')\ndef retriever(index, request):\n"
+        "    return lambda query: ['a', 'b', 'c', 'd']\n"
+    )
+    project.test(
+        f"import pytest\n@pytest.mark.parametrize({name!r}, {values})\n"
+        f"def test_it(recall_at, {name}):\n    recall_at(2) >= 0\n"
+    )
+    result = project.run()
+    outcomes = result.parseoutcomes()
+    assert "passed" not in outcomes
+    result.stdout.re_match_lines([f"E .*({expected})"])
+
+
+def test_a_retriever_that_is_built_from_the_dataset_is_run_for_each(project, dist):
+    project.ini(datasets=("small = eval/small", "other = eval/other"))
+    project.dataset("eval/other")
+    (project.path / "conftest.py").write_text(
+        "import pytest\n@pytest.fixture(scope='session')\ndef retriever(retrieval_dataset):\n"
+        "    hits = ['a', 'b', 'c', 'd'] if retrieval_dataset.name == 'small' else ['x', 'b']\n"
+        "    return lambda query: hits\n"
+    )
+    project.test(
+        "import pytest\n"
+        "@pytest.mark.retrieval(dataset=['small', 'other'])\n"
+        "def test_it(recall_at, dataset):\n"
+        "    bound = 1.0 if dataset.name == 'small' else 0.25\n"
+        "    assert bound <= recall_at(4) <= bound\n"
+        "def test_argument(recall_at):\n    recall_at(4, dataset='other') >= 0\n"
+    )
+    result = project.run(*dist)
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.re_match_lines([r"E .*built from retrieval_dataset.*marker.*dataset='other'"])
+
+
+@pytest.mark.parametrize("name", ["retrieval_dataset", "retrieval_run", "retrieval_baseline"])
+def test_an_override_of_different_parts_in_one_process_is_refused(project, name):
+    project.run_file("runs/best.trec", PERFECT)
+    value = {"retrieval_dataset": "'small'", "retrieval_run": "'runs/best.trec'", "retrieval_baseline": "best"}[name]
+    best = "from pytest_retrieval_eval import Run\nbest = Run.read('runs/best.trec')\n"
+    part = "@pytest.fixture(scope='session')\ndef part():\n    return 1\n"
+    conftest = project.path / "conftest.py"
+    conftest.write_text(
+        conftest.read_text()
+        + best
+        + part
+        + f"@pytest.fixture(scope='session')\ndef {name}(part):\n    return {value}\n"
+    )
+    project.test(f"import pytest\n{part}", "two/conftest.py")
+    for folder in ("one", "two"):
+        project.test(
+            "def test_it(recall_at, baseline):\n"
+            + f"    recall_at(2) >= {'0.1 * baseline' if name == 'retrieval_baseline' else '0.1'}\n",
+            f"{folder}/test_{folder}.py",
+        )
+    result = project.run("--import-mode=importlib", "-p", "no:randomly")
+    result.assert_outcomes(passed=1, failed=1)
+    assert f"the fixture {name} (" in result.stdout.str()
+    assert "is built from part (two::" in result.stdout.str()
+
+
 def test_a_parametrised_retriever_is_refused(project):
     (project.path / "conftest.py").write_text(
         "import pytest\n@pytest.fixture(scope='session', params=[1, 2])\ndef retriever(request):\n    return list\n"
