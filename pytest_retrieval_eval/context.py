@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
     from pytest_retrieval_eval.collection.run import Run
     from pytest_retrieval_eval.gates.bench import Baseline
+    from pytest_retrieval_eval.gates.families import GateFamily
     from pytest_retrieval_eval.gates.verdict import Verdict
 
 SESSION = pytest.StashKey[Session]()
@@ -280,6 +281,11 @@ class FixtureBench:
             return Baseline(candidate, value, updated=True)
         command = f"pytest --retrieval-update=new {shlex.quote(self._node.nodeid)}"
         return Baseline(read_baseline(path, how_to_create=command), value)
+
+    @property
+    def family(self) -> GateFamily | None:
+        """The family that collects this test's comparisons, inside a `gate_family` block."""
+        return self._attempt.family
 
     def record(self, verdict: Verdict) -> None:
         """Keep a verdict for the reports; files are only written for a gate that was decided."""

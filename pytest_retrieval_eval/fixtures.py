@@ -6,7 +6,7 @@ tests, and a project's own fixtures under those names are never touched.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 import pytest
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.qrels import Qrels
     from pytest_retrieval_eval.collection.queries import Queries
     from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.gates.families import GateFamily
     from pytest_retrieval_eval.gates.measured import Measured
     from pytest_retrieval_eval.gates.target import Target
     from pytest_retrieval_eval.gates.verdict import Verdict
@@ -34,9 +35,9 @@ T = TypeVar("T")
 
 
 class AssertMetric(Protocol):
-    """``assert_metric(name, **options)``: the measure of that name, to be compared."""
+    """``assert_metric(name, **options)``: the measure of that name, or several as one family, to be compared."""
 
-    def __call__(self, name: str, **options: object) -> Measured:
+    def __call__(self, name: str | Sequence[str], **options: object) -> Measured:
         """Make the measured value."""
 
 
@@ -48,10 +49,17 @@ class AssertAt(Protocol):
 
 
 class AssertGate(Protocol):
-    """``gate("recall@5 >= baseline", **options)``: a gate in one text, decided at once."""
+    """``gate("recall@5 >= baseline", **options)``: a gate in one text, or a list of them, decided at once."""
 
-    def __call__(self, text: str, **options: object) -> Verdict:
+    def __call__(self, text: str | Sequence[str], **options: object) -> Verdict:
         """Decide the gate."""
+
+
+class MakeFamily(Protocol):
+    """``with gate_family(correction="holm"):`` decides the comparisons inside together."""
+
+    def __call__(self, *, correction: str = "holm") -> GateFamily:
+        """Make a family, to be used in a ``with`` statement."""
 
 
 # --- what a project may override -------------------------------------------------------------------------------
@@ -180,8 +188,9 @@ def _measured(
 
     attempt = attempt_of(cast(pytest.Item, request.node))
     with attempt.keeping_errors():
-        measure = name if isinstance(name, Measure) else Measure.parse(cast(str, name))
-        measured = Measured(measure, bench, Options.of(**bench.options(options)))
+        names = name if isinstance(name, list | tuple) else [name]
+        measures = [each if isinstance(each, Measure) else Measure.parse(cast(str, each)) for each in names]
+        measured = Measured(measures, bench, Options.of(**bench.options(options)))
     attempt.measured.append(measured)
     return measured
 
@@ -189,7 +198,7 @@ def _measured(
 def _assert_metric(request: pytest.FixtureRequest, fixture: str) -> AssertMetric:
     bench = _bench(request, fixture)
 
-    def assert_metric(name: str, **options: object) -> Measured:
+    def assert_metric(name: str | Sequence[str], **options: object) -> Measured:
         __tracebackhide__ = True
         return _measured(bench, request, name, options)
 
@@ -214,7 +223,7 @@ def _assert_at(request: pytest.FixtureRequest, fixture: str) -> AssertAt:
 
 @pytest.fixture
 def assert_metric(request: pytest.FixtureRequest, retrieval_context: ContextKey) -> AssertMetric:
-    """`assert assert_metric("ndcg@10") >= baseline`: any measure by name."""
+    """`assert assert_metric("ndcg@10") >= baseline`: any measure by name; a list of measures is one family."""
     return _assert_metric(request, "assert_metric")
 
 
@@ -229,16 +238,48 @@ def gate(request: pytest.FixtureRequest, retrieval_context: ContextKey) -> Asser
     """`gate("recall@5 >= baseline - 0.01")`: a whole gate in one text, decided at once."""
     bench = _bench(request, "gate")
 
-    def decide_gate(text: str, **options: object) -> Verdict:
+    def decide_gate(text: str | Sequence[str], **options: object) -> Verdict:
         __tracebackhide__ = True
         from pytest_retrieval_eval.gates.decide import check
+        from pytest_retrieval_eval.gates.families import check_gates, parse_gates
         from pytest_retrieval_eval.gates.gate import Gate
 
         with attempt_of(cast(pytest.Item, request.node)).keeping_errors():
-            parsed = Gate.parse(text, **bench.options(options))
-        return check(parsed, bench)
+            keywords = bench.options(options)
+            several = isinstance(text, list | tuple)
+            gates = parse_gates(text, **keywords) if several else (Gate.parse(cast(str, text), **keywords),)
+        return check_gates(gates, bench) if several else check(gates[0], bench)
 
     return decide_gate
+
+
+@pytest.fixture
+def gate_family(request: pytest.FixtureRequest, retrieval_context: ContextKey) -> MakeFamily:
+    """`with gate_family(correction="holm"):` collects the comparisons inside, and raises once at the end."""
+    bench = _bench(request, "gate_family")
+    attempt = attempt_of(cast(pytest.Item, request.node))
+
+    def begin(family: GateFamily) -> None:
+        __tracebackhide__ = True
+        with attempt.keeping_errors():
+            if attempt.family is not None:
+                raise GateError(
+                    "a gate_family stands inside another: the correction of one family decides for all its "
+                    "comparisons; write one after the other"
+                )
+        attempt.family = family
+
+    def end() -> None:
+        attempt.family = None
+
+    def make(*, correction: str = "holm") -> GateFamily:
+        __tracebackhide__ = True
+        from pytest_retrieval_eval.gates.families import GateFamily
+
+        with attempt.keeping_errors():
+            return GateFamily(bench, begin, end, correction)
+
+    return make
 
 
 def _define(name: str, description: str) -> Callable[..., AssertAt]:

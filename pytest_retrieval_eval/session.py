@@ -25,6 +25,7 @@ from pytest_retrieval_eval.settings import Settings, is_url
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
     from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.gates.families import GateFamily
     from pytest_retrieval_eval.gates.measured import Measured
     from pytest_retrieval_eval.gates.verdict import Verdict
 
@@ -72,6 +73,7 @@ class Attempt:
     errors: list[str] = field(default_factory=list)
     elsewhere: list[Verdict] = field(default_factory=list)
     thread: int = field(default_factory=threading.get_ident)
+    family: GateFamily | None = None
 
     def record(self, verdict: Verdict) -> None:
         """Keep a verdict; one that raises in another thread than the test's may not be heard of."""

@@ -32,12 +32,22 @@ from pytest_retrieval_eval.reports.text import explain, headline
 from pytest_retrieval_eval.settings import is_url
 
 DEFAULT = ("ndcg@10", "recall@10", "mrr@10")
+# What says how a gate decides, and means nothing for a report.
+_GATES_ONLY = ("rule", "allow", "judged", "by", "min_n", "correction")
 _RUN_ENDINGS = (".gz", ".zst", ".bz2", ".xz", ".jsonl", ".json", ".trec", ".txt", ".run")
 # How many queries are shown without -v and with it; with -vv all of them, as in pytest.
 _LIMITS = {0: 15, 1: 60}
 # Of a verdict, what says how it was decided; a report has decided nothing.
 _DECISION = (
     "gate",
+    "by",
+    "slice",
+    "decides",
+    "slices",
+    "members",
+    "collected",
+    "p_adjusted",
+    "correction",
     "status",
     "reason",
     "operator",
@@ -57,9 +67,11 @@ def compare_runs(arguments: argparse.Namespace, console: Console) -> int:
     report_options = Options.of(**_options(arguments, where, gate=False))
     measures = named_measures(arguments.measure)
     if not gates:
-        for name in ("rule", "allow", "judged"):
+        for name in _GATES_ONLY:
             if getattr(arguments, name) is not None:
-                raise SettingsError(f"--{name} says how a gate decides, and there is none; add --gate")
+                raise SettingsError(
+                    f"--{name.replace('_', '-')} says how a gate decides, and there is none; add --gate"
+                )
     dataset = read_collection(arguments.qrels, queries=arguments.queries, split=arguments.split)
     select_queries(dataset, where)
     bench = FileBench(dataset, read_side(arguments.baseline, dataset), Run.read(arguments.candidate))
@@ -138,7 +150,7 @@ def _stored(name: str, dataset: Dataset) -> Run:
 
 
 def _options(arguments: argparse.Namespace, where: Mapping[str, object] | None, *, gate: bool) -> dict[str, Any]:
-    names = ["alpha", "sided", "allow_failures", *(("rule", "allow", "judged") if gate else ())]
+    names = ["alpha", "sided", "allow_failures", *(_GATES_ONLY if gate else ())]
     return {"where": where, **{name: getattr(arguments, name) for name in names}}
 
 
@@ -167,15 +179,15 @@ def _print(bench: FileBench, reports: list[Verdict], limit: int | None, verbose:
         # The first line would name a gate that nobody asked for, and "weak" is what a gate can be.
         notes = tuple(note for note in report.notes if not note.startswith("weak: "))
         report = replace(report, notes=notes)
-        blocks.append(_explained(_news(report, told), limit).partition("\n")[2])
+        blocks.append(explain(_news(report, told), limit, in_python=False).partition("\n")[2])
     for verdict in bench.verdicts:
         if verdict.status == "error":
             blocks.append(headline(verdict))
         elif verdict.ok and not verbose:
             # The queries are what to look at where a gate fails.
-            blocks.append(_explained(replace(_news(verdict, told), queries=()), limit))
+            blocks.append(explain(replace(_news(verdict, told), queries=()), limit, in_python=False))
         else:
-            blocks.append(_explained(_news(verdict, told), limit))
+            blocks.append(explain(_news(verdict, told), limit, in_python=False))
     if len(bench.verdicts) > 1:
         kinds = [verdict.status for verdict in bench.verdicts]
         counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
@@ -189,11 +201,6 @@ def _news(verdict: Verdict, told: set[str]) -> Verdict:
     changes = tuple(change for change in verdict.baseline_changes if change not in told)
     told.update(notes, changes)
     return replace(verdict, notes=notes, baseline_changes=changes)
-
-
-def _explained(verdict: Verdict, limit: int | None) -> str:
-    # What follows is advice on how to write comparisons in Python.
-    return explain(verdict, limit).partition("\n(a comparison raises")[0]
 
 
 def _document(bench: FileBench, where: Mapping[str, object] | None, reports: list[Verdict]) -> dict[str, object]:

@@ -208,6 +208,13 @@ def _add_compare(parser: _Parser) -> None:
     add("--alpha", type=float, metavar="X", help="The chance of a false alarm (default: 0.05).")
     add("--sided", choices=("one", "two"), help="Which p is printed and decides (default: as the rule asks).")
     add("--allow", type=_count, metavar="N", help="With --rule each, how many queries may lose (default: 0).")
+    add("--by", metavar="TAG", help="Decide each gate for the queries of each value of this tag.")
+    add("--min-n", type=_count, metavar="N", help="With --by, the least queries of a slice that decides (default: 10).")
+    add(
+        "--correction",
+        choices=("holm", "bh", "none"),
+        help="With --by and --rule significant, how the p-values of the slices are adjusted (default: holm).",
+    )
     add(
         "--judged",
         type=float,

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from pytest_retrieval_eval.errors import GateError, GateFailure, MeasureError
 from pytest_retrieval_eval.gates.baselines import MissingBaselineError, changes_since
 from pytest_retrieval_eval.gates.bench import Baseline
+from pytest_retrieval_eval.gates.causes import causes_of_loss, causes_of_missing
+from pytest_retrieval_eval.gates.corrections import Adjustment, adjustments
 from pytest_retrieval_eval.gates.diff import (
     changed_queries,
     is_small,
@@ -22,21 +24,25 @@ from pytest_retrieval_eval.gates.gate import Gate
 from pytest_retrieval_eval.gates.options import Options
 from pytest_retrieval_eval.gates.rules import (
     Comparison,
+    check_alone,
     check_rule,
     compared,
     holds,
     mean_reason,
     n_that_would_do,
+    resolvable,
     rule_on,
+    smallest_p,
 )
 from pytest_retrieval_eval.gates.side import Side, cutoff_of, measure_candidate, measure_side, where_text
+from pytest_retrieval_eval.gates.slices import of_slices, slice_notes, slice_queries, sliced
 from pytest_retrieval_eval.gates.target import Target
 from pytest_retrieval_eval.gates.verdict import Interval, Status, Verdict
 from pytest_retrieval_eval.gates.wording import counted, listed, means, shown
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.registry import bounds
 from pytest_retrieval_eval.stats.intervals import bootstrap_mean
-from pytest_retrieval_eval.stats.paired import randomization_test
+from pytest_retrieval_eval.stats.paired import PairedTest, randomization_test
 from pytest_retrieval_eval.stats.power import smallest_detectable_drop
 from pytest_retrieval_eval.stats.tolerance import TOLERANCE
 
@@ -54,22 +60,33 @@ def check(gate: Gate, bench: Bench, candidate: Callable[[], Side] | None = None)
 
     ``candidate`` gives the run under test where the caller has measured it already. Raises ``GateFailure``
     with the bench's explanation for ``failed`` and ``inconclusive``; a ``GateError`` is recorded as an
-    ``error`` verdict and raised on.
+    ``error`` verdict and raised on. Inside a family of the bench the verdict is collected instead.
     """
     __tracebackhide__ = True
+    family = getattr(bench, "family", None)
     try:
-        verdict = decide(gate, bench, candidate)
+        check_alone(gate)
+        case = measured_case(gate, bench, candidate)
+        verdict = decide_cases([case])[0]
+        if family is not None:
+            return cast("Verdict", family.collect([case], verdict))
     except GateError as error:
         record_error(str(gate), gate.measure, gate.operator, gate.options, bench, error)
         # Without the frames in between: the error is a sentence, and its place is the user's comparison.
         raise error.with_traceback(None)  # noqa: B904
+    return concluded(verdict, bench)
+
+
+def concluded(verdict: Verdict, bench: Bench) -> Verdict:
+    """Record the verdict; ``GateFailure`` where the gate does not hold."""
+    __tracebackhide__ = True
     bench.record(verdict)
     if not verdict.ok:
         raise GateFailure(bench.explain(verdict), verdict)
     return verdict
 
 
-def record_error(text: str, measure: Measure, operator: str, options: Options, bench: Bench, error: GateError) -> None:
+def record_error(text: str, measure: object, operator: str, options: Options, bench: Bench, error: GateError) -> None:
     """Record that a comparison was tried and nothing could be measured."""
     bench.record(
         Verdict(
@@ -95,16 +112,107 @@ def _name_of(run: object) -> str:
 def decide(gate: Gate, bench: Bench, candidate: Callable[[], Side] | None = None) -> Verdict:
     """The verdict on ``gate``. Records nothing; raises a ``GateError`` for what cannot be measured."""
     __tracebackhide__ = True
+    check_alone(gate)
+    return decide_cases([measured_case(gate, bench, candidate)])[0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """A comparison with both sides measured and nothing decided.
+
+    ``parts`` are the slices of a gate with ``by``; ``decides`` is False for one with too few queries.
+    """
+
+    gate: Gate
+    bench: Bench
+    side: Side
+    base: Baseline | None = None
+    reference: Side | None = None
+    comparison: Comparison | None = None
+    test: PairedTest | None = None
+    slice: str = ""
+    decides: bool = True
+    parts: tuple[Case, ...] = ()
+
+    @property
+    def leaves(self) -> tuple[Case, ...]:
+        """The comparisons that decide: the slices, or the comparison itself."""
+        return tuple(part for part in self.parts if part.decides) if self.parts else (self,)
+
+    @property
+    def p(self) -> float | None:
+        """The p that is printed; None for a fixed target."""
+        if self.test is None or self.comparison is None:
+            return None
+        return self.test.p_worse if self.comparison.sided == "one" else self.test.p_two_sided
+
+
+def measured_case(gate: Gate, bench: Bench, candidate: Callable[[], Side] | None = None) -> Case:
+    """Both sides of ``gate``, measured. Raises a ``GateError`` for what cannot be measured."""
+    __tracebackhide__ = True
     check_rule(gate)
     side = candidate() if candidate is not None else measure_candidate(gate.measure, bench, gate.options)
-    if isinstance(gate.target, Target):
-        verdict = _against_run(gate, gate.target, bench, side)
+    if not isinstance(gate.target, Target):
+        case = Case(gate, bench, side)
     else:
-        verdict = _against_number(gate, gate.target, side)
-    return _judged_enough(verdict, gate.options, side)
+        base, reference = _reference(gate, gate.target, bench, side)
+        if side.scores.query_ids != reference.scores.query_ids:
+            only = sorted(set(side.scores.query_ids) ^ set(reference.scores.query_ids))
+            raise GateError(
+                f"{gate}: {gate.measure} counts other queries on one side than on the other "
+                f"({counted(len(only), 'query', 'queries')}: {listed(only)}), so that they cannot be "
+                "compared query by query; gate it with a fixed target"
+            )
+        case = _paired(Case(gate, bench, side, base, reference))
+    if gate.options.by is None:
+        return case
+    parts = []
+    for name, ids in slice_queries(side, gate.options):
+        part = replace(case, side=sliced(side, name, ids), slice=name)
+        if case.reference is not None:
+            part = _paired(replace(part, reference=sliced(case.reference, name, ids)))
+        parts.append(replace(part, decides=part.side.scores.n >= gate.options.min_n))
+    return replace(case, parts=tuple(parts))
 
 
-def _common(gate: Gate, side: Side) -> dict[str, Any]:
+def _paired(case: Case) -> Case:
+    if case.reference is None:
+        return case
+    side, reference = case.side, case.reference
+    comparison = compared(case.gate, side.scores.values, reference.scores.values, side.mean, reference.mean)
+    return replace(case, comparison=comparison, test=randomization_test(comparison.differences))
+
+
+def decide_cases(cases: Sequence[Case], correction: str | None = None) -> list[Verdict]:
+    """The verdicts on cases that are decided together, as one family of comparisons.
+
+    Those that ``significant`` decides are adjusted among themselves, and decide by it; the others' adjusted
+    p-values are only reported. ``correction`` None is the gates' own.
+    """
+    leaves = [leaf for case in cases for leaf in case.leaves if leaf.p is not None]
+    method = correction or next((case.gate.options.correction for case in cases if case.gate.options.correction), None)
+    found: dict[int, Adjustment | None] = {}
+    for tests in (True, False):
+        family = [leaf for leaf in leaves if (leaf.gate.options.rule == "significant") is tests]
+        adjusted = adjustments(method or "holm", [leaf.p for leaf in family if leaf.p is not None])
+        found |= {id(leaf): adjustment for leaf, adjustment in zip(family, adjusted, strict=True)}
+    return [_verdict(case, found) for case in cases]
+
+
+def _verdict(case: Case, found: Mapping[int, Adjustment | None], also: Side | None = None) -> Verdict:
+    if case.comparison is None:
+        verdict = _against_number(case, cast(float, case.gate.target), also)
+    else:
+        verdict = _against_run(case, case.comparison, found.get(id(case)), also)
+    verdict = _judged_enough(verdict, case.gate.options, case.side)
+    if not case.parts:
+        return verdict
+    slices = [_verdict(part, found, case.side) for part in case.parts]
+    return of_slices(verdict, slices, slice_notes(case.side, case.gate.options))
+
+
+def _common(case: Case) -> dict[str, Any]:
+    gate, side = case.gate, case.side
     options, scores = gate.options, side.scores
     labels = options.labels or "qrels"
     return {
@@ -118,6 +226,9 @@ def _common(gate: Gate, side: Side) -> dict[str, Any]:
         "rule": options.rule,
         "alpha": options.alpha,
         "allow": options.allow,
+        "by": options.by if case.parts else None,
+        "slice": case.slice,
+        "decides": case.decides,
         "n": scores.n,
         "value": side.mean,
         "cutoff": cutoff_of(gate.measure),
@@ -125,10 +236,11 @@ def _common(gate: Gate, side: Side) -> dict[str, Any]:
     }
 
 
-def _against_number(gate: Gate, target: float, side: Side) -> Verdict:
+def _against_number(case: Case, target: float, also: Side | None) -> Verdict:
+    gate, side = case.gate, case.side
     scores, sign = side.scores, 1 if gate.operator in (">=", ">") else -1
     fine = holds(gate.operator, side.mean, target)
-    notes = list(_side_notes(side))
+    notes = list(_side_notes(side, also))
     if gate.options.rule != "mean":
         notes.append(f"a fixed target is about the mean: rule={gate.options.rule!r} does not soften it")
     tied, interval = _ties(side), bootstrap_mean(scores.values, level=_LEVEL)
@@ -140,7 +252,7 @@ def _against_number(gate: Gate, target: float, side: Side) -> Verdict:
     low = int((sign * (scores.values - target) < -TOLERANCE).sum())
     high = int((sign * (scores.values - target) > TOLERANCE).sum())
     return Verdict(
-        **_common(gate, side),
+        **_common(case),
         status="passed" if fine else "failed",
         reason=mean_reason(gate.operator, side.mean, target),
         target=target,
@@ -152,34 +264,29 @@ def _against_number(gate: Gate, target: float, side: Side) -> Verdict:
         ties=_ends(tied) if tied is not None else None,
         queries=queries,
         notes=tuple(notes),
+        causes=() if fine or case.parts else causes_of_missing(side, target, sign, tied),
     )
 
 
-def _against_run(gate: Gate, target: Target, bench: Bench, side: Side) -> Verdict:
-    base, reference = _reference(gate, target, bench, side)
-    scores, old = side.scores, reference.scores
-    if scores.query_ids != old.query_ids:
-        only = sorted(set(scores.query_ids) ^ set(old.query_ids))
-        raise GateError(
-            f"{gate}: {gate.measure} counts other queries on one side than on the other "
-            f"({counted(len(only), 'query', 'queries')}: {listed(only)}), so that they cannot be "
-            "compared query by query; gate it with a fixed target"
-        )
-    comparison = compared(gate, scores.values, old.values, side.mean, reference.mean)
+def _against_run(case: Case, comparison: Comparison, adjustment: Adjustment | None, also: Side | None) -> Verdict:
+    gate, side, base, reference, test = case.gate, case.side, case.base, case.reference, case.test
+    if base is None or reference is None or test is None or not isinstance(gate.target, Target):
+        raise GateError(f"{gate} was not measured on both sides")  # cannot be: _paired has done so
     d = comparison.differences
-    test = randomization_test(d)
-    ruling = rule_on(comparison, test)
+    ruling = rule_on(comparison, test, adjustment)
     low, high = _loss_range(gate.measure, side, reference)
     largest = max(comparison.scale * high - low, TOLERANCE)
     detectable = smallest_detectable_drop(d, alpha=gate.options.alpha, largest_loss=largest)
     raw = bootstrap_mean(comparison.sign * d, level=_LEVEL)
     sided = comparison.sided
     status: Status = "passed" if ruling.holds else "failed"
-    notes = list(_side_notes(side)) + [f"{reference.label}: {note}" for note in _side_notes(reference, also=side)]
-    if reference.run is side.run and not base.updated:
+    notes = list(_side_notes(side, also))
+    if also is None:
+        notes += [f"{reference.label}: {note}" for note in _side_notes(reference, also=side)]
+    if reference.run is side.run and not base.updated and also is None:
         notes.append("both sides are the same run")
     if status == "passed":
-        status, weakness = _weakness(comparison, detectable, bench)
+        status, weakness = _weakness(comparison, detectable, case.bench)
         notes += weakness
     if base.updated:
         status = "updated"
@@ -187,18 +294,20 @@ def _against_run(gate: Gate, target: Target, bench: Bench, side: Side) -> Verdic
     # The same ties on both sides are put in the same order: nothing hangs on them.
     sides = () if _alike(tied, old_tied) else ((tied, side.label), (old_tied, reference.label))
     for ties, which in sides:
-        if ties is not None and not _same_over_ties(comparison, ties, ruling.holds, own=ties is tied):
+        if ties is not None and not _same_over_ties(comparison, ties, ruling.holds, adjustment, own=ties is tied):
             notes.append(_tie_note(ties, ruling.holds, f" of {which}"))
     queries = changed_queries(side, reference, comparison.sign)
     bad = status == "failed"
     if bad or is_small(side, reference):
         queries = with_details(queries, side, reference, titles=bad)
+    # What changed is the same for every slice, and costs a pass over the data.
+    changes = changes_since(reference.run, side.dataset, side.run, new=_new(reference)) if also is None else ()
     verdict = Verdict(
-        **_common(gate, side),
+        **_common(case),
         status=status,
         reason="the baseline was written from this run" if base.updated else ruling.reason,
         baseline=base.name,
-        reference_kind=target.reference.kind,
+        reference_kind=gate.target.reference.kind,
         scale=comparison.scale,
         sided=sided,
         margin=comparison.margin,
@@ -211,8 +320,10 @@ def _against_run(gate: Gate, target: Target, bench: Bench, side: Side) -> Verdic
         p=test.p_worse if sided == "one" else test.p_two_sided,
         p_one_sided=test.p_worse,
         p_method=_method(test.method, test.resamples),
-        smallest_p=test.smallest_one_sided if sided == "one" else test.smallest_two_sided,
-        resolvable=test.resolvable(gate.options.alpha, sided),
+        smallest_p=smallest_p(test, sided),
+        resolvable=resolvable(test, gate.options.alpha, sided, adjustment),
+        p_adjusted=adjustment.of(test.p_worse if sided == "one" else test.p_two_sided) if adjustment else None,
+        correction=adjustment.method if adjustment else None,
         detectable=detectable,
         worse=int((d < -TOLERANCE).sum()),
         better=int((d > TOLERANCE).sum()),
@@ -221,7 +332,8 @@ def _against_run(gate: Gate, target: Target, bench: Bench, side: Side) -> Verdic
         ties=_ends(tied) if tied is not None else None,
         queries=queries,
         notes=tuple(notes),
-        baseline_changes=changes_since(reference.run, side.dataset, side.run, new=_new(reference)),
+        baseline_changes=changes,
+        causes=causes_of_loss(side, reference, comparison, tied, queries, changes) if bad and not case.parts else (),
     )
     return _footing(verdict, side)
 
@@ -302,13 +414,15 @@ def _alike(one: TieInterval | None, other: TieInterval | None) -> bool:
     return bool(np.array_equal(one.low, other.low) and np.array_equal(one.high, other.high))
 
 
-def _same_over_ties(comparison: Comparison, tied: TieInterval, fine: bool, *, own: bool) -> bool:
+def _same_over_ties(
+    comparison: Comparison, tied: TieInterval, fine: bool, adjustment: Adjustment | None, *, own: bool
+) -> bool:
     """Whether the rule decides alike for the worst and the best order of one side's tied documents."""
     for values, mean in ((tied.low, tied.minimum), (tied.high, tied.maximum)):
         ordered = (
             replace(comparison, after=values, value=mean) if own else replace(comparison, before=values, reference=mean)
         )
-        if rule_on(ordered).holds != fine:
+        if rule_on(ordered, None, adjustment).holds != fine:
             return False
     return True
 

@@ -113,7 +113,7 @@ def with_details(
         grades = candidate.dataset.qrels.of_query(diff.query_id)
         new = _docs(after.get(diff.query_id))[:top]
         if reference is None:
-            intruders = _instead(new, grades, _level(candidate))
+            intruders = _instead(new, grades, level_of(candidate))
         else:
             intruders = _intruders(
                 diff.moves, new, _docs(before.get(diff.query_id)), grades, cutoff_of(candidate.measure)
@@ -153,7 +153,7 @@ def _fell(move: Move) -> bool:
     return move.before is not None and (move.after is None or move.after > move.before)
 
 
-def _level(side: Side) -> float:
+def level_of(side: Side) -> float:
     """The lowest grade that the measure takes for relevant; judged@k takes any judgment."""
     inner = side.measure.innermost
     if inner.name in ("judged", "unjudged"):
@@ -162,7 +162,7 @@ def _level(side: Side) -> float:
     return inner.rel if definition(inner.name).binary else float(np.nextafter(0.0, 1.0))
 
 
-def _ranks(side: Side) -> Ranks:
+def ranks_in(side: Side) -> Ranks:
     """The rank of every row of the labels in the run, 0 where it is not in the list."""
     located = side.run.locate(side.dataset.qrels)
     ranks = np.zeros(len(side.dataset.qrels), np.int64)
@@ -176,14 +176,14 @@ def _moves(candidate: Side, reference: Side | None, ids: Sequence[str]) -> list[
         return []
     qrels, cutoff = candidate.dataset.qrels, cutoff_of(candidate.measure)
     by_set = candidate.measure.name in _SETS
-    after = _ranks(candidate)
-    mask = qrels.grades >= _level(candidate)
+    after = ranks_in(candidate)
+    mask = qrels.grades >= level_of(candidate)
     if reference is None:
         before = np.zeros_like(after)
-        mask &= ~_within(after, cutoff) if by_set else after != 1
+        mask &= ~within(after, cutoff) if by_set else after != 1
     else:
-        before = _ranks(reference)
-        was, is_now = _within(before, cutoff), _within(after, cutoff)
+        before = ranks_in(reference)
+        was, is_now = within(before, cutoff), within(after, cutoff)
         mask &= was != is_now if by_set else (before != after) & (was | is_now)
     place = {query_id: place for place, query_id in enumerate(qrels.query_ids)}
     wanted = np.full(len(qrels.query_ids), -1, np.int64)
@@ -204,7 +204,8 @@ def _moves(candidate: Side, reference: Side | None, ids: Sequence[str]) -> list[
     return result
 
 
-def _within(ranks: Ranks, cutoff: int | None) -> NDArray[np.bool_]:
+def within(ranks: Ranks, cutoff: int | None) -> NDArray[np.bool_]:
+    """Which ranks lie in the part of the list that the measure looks at; 0 is not in the list."""
     inside = ranks > 0
     return inside if cutoff is None else inside & (ranks <= cutoff)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
-from pytest_retrieval_eval.errors import GateError
+from pytest_retrieval_eval.errors import GateError, SettingsError
 from pytest_retrieval_eval.gates.decide import check, record_error
+from pytest_retrieval_eval.gates.families import check_gates
 from pytest_retrieval_eval.gates.gate import Gate, Operator
 from pytest_retrieval_eval.gates.options import Options
 from pytest_retrieval_eval.gates.side import Side, measure_candidate
@@ -30,26 +33,44 @@ class Measured:
     It is no float on purpose: with a subclass, ``numpy.float64(0.9) <= measured`` would return False without
     raising.
 
-    Nothing is read before the first comparison; both sides of a chained comparison are measured once.
+    Several measures are compared as one family, with one verdict. Nothing is read before the first
+    comparison; both sides of a chained comparison are measured once.
     """
 
-    __slots__ = ("_bench", "_candidate", "_decided", "_measure", "_options")
+    __slots__ = ("_bench", "_candidates", "_decided", "_measures", "_options")
 
     # numpy then leaves the comparison to this class; see above.
     __array_ufunc__ = None
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, measure: Measure | str, bench: Bench, options: Options | None = None) -> None:
-        self._measure = Measure.parse(measure) if isinstance(measure, str) else measure
+    def __init__(
+        self, measure: Measure | str | Sequence[Measure | str], bench: Bench, options: Options | None = None
+    ) -> None:
+        several = [measure] if isinstance(measure, (str, Measure)) else measure
+        self._measures = tuple(Measure.parse(each) if isinstance(each, str) else each for each in several)
+        if not self._measures:
+            raise SettingsError("an empty list of measures measures nothing; name at least one, such as recall@5")
+        if len(set(self._measures)) < len(self._measures):
+            raise SettingsError(f"a measure stands twice in the list {self._names}; each counts in its correction")
         self._bench = bench
         self._options = options or Options()
-        self._candidate: Side | None = None
+        self._candidates: dict[Measure, Side] = {}
         self._decided = False
 
     @property
-    def measure(self) -> Measure:
-        """The measure."""
-        return self._measure
+    def measures(self) -> tuple[Measure, ...]:
+        """The measure, or several."""
+        return self._measures
+
+    @property
+    def _names(self) -> str:
+        return ", ".join(map(str, self._measures))
+
+    @property
+    def _argument(self) -> str:
+        """The first argument of ``assert_metric``, for advice."""
+        names = [str(measure) for measure in self._measures]
+        return repr(names[0] if len(names) == 1 else names)
 
     @property
     def options(self) -> Options:
@@ -63,34 +84,39 @@ class Measured:
 
     def __repr__(self) -> str:
         # Nothing is measured for a repr: pytest and debuggers ask for it at any time.
-        return f"<Measured {self._measure}>"
+        return f"<Measured {self._names}>"
 
-    def _measured(self) -> Side:
+    def _measured(self, measure: Measure) -> Side:
         __tracebackhide__ = True
-        if self._candidate is None:
-            self._candidate = measure_candidate(self._measure, self._bench, self._options)
-        return self._candidate
+        if measure not in self._candidates:
+            self._candidates[measure] = measure_candidate(measure, self._bench, self._options)
+        return self._candidates[measure]
 
     def __float__(self) -> float:
         __tracebackhide__ = True
-        return self._measured().mean
+        if len(self._measures) > 1:
+            raise OperandError(f"{self._names} are {len(self._measures)} measures, and have no one value")
+        return self._measured(self._measures[0]).mean
 
     def _compare(self, operator: Operator, other: object) -> Verdict:
         __tracebackhide__ = True
         self._decided = True
-        text = f"{self._measure} {operator} {_text(other)}"
+        text = f"{self._names} {operator} {_text(other)}"
         try:
             if isinstance(other, Measured):
                 raise OperandError(
-                    f"{self._measure} {operator} {other._measure}: both sides are measured; to gate one run "
-                    f"against another write assert_metric({str(self._measure)!r}, run=…) {operator} "
+                    f"{self._names} {operator} {other._names}: both sides are measured; to gate one run "
+                    f"against another write assert_metric({self._argument}, run=…) {operator} "
                     "against('other-run')"
                 )
-            gate = Gate(self._measure, operator, other, self._options)  # type: ignore[arg-type]
+            gates = [Gate(measure, operator, other, self._options) for measure in self._measures]  # type: ignore[arg-type]
         except GateError as error:
-            record_error(text, self._measure, operator, self._options, self._bench, error)
+            record_error(text, self._names, operator, self._options, self._bench, error)
             raise error.with_traceback(None)  # noqa: B904  (it is the same error, without our frames)
-        return check(gate, self._bench, self._measured)
+        sides = [partial(self._measured, measure) for measure in self._measures]
+        if len(gates) == 1:
+            return check(gates[0], self._bench, sides[0])
+        return check_gates(gates, self._bench, sides)
 
     def __ge__(self, other: object) -> Verdict:
         __tracebackhide__ = True
@@ -111,29 +137,29 @@ class Measured:
     def __eq__(self, other: object) -> NoReturn:
         __tracebackhide__ = True
         raise OperandError(
-            f"{self._measure} == …: equality of two means is chance; compare with >=, >, <= or <, "
+            f"{self._names} == …: equality of two means is chance; compare with >=, >, <= or <, "
             "or take a plain number with evaluate(…)"
         )
 
     def __ne__(self, other: object) -> NoReturn:
         __tracebackhide__ = True
         raise OperandError(
-            f"{self._measure} != …: inequality of two means says nothing; compare with >=, >, <= or <, "
+            f"{self._names} != …: inequality of two means says nothing; compare with >=, >, <= or <, "
             "or take a plain number with evaluate(…)"
         )
 
     def __bool__(self) -> NoReturn:
         __tracebackhide__ = True
         raise OperandError(
-            f"{self._measure} has no truth value: compare it directly, assert_metric({str(self._measure)!r}) "
+            f"{self._names} has no truth value: compare it directly, assert_metric({self._argument}) "
             ">= baseline; for a plain number without a gate use evaluate(…)"
         )
 
     def _refuse_arithmetic(self, *_: object) -> NoReturn:
         __tracebackhide__ = True
         raise OperandError(
-            f"{self._measure} takes no part in arithmetic: put the number on the other side, "
-            f"assert_metric({str(self._measure)!r}) >= baseline - 0.01; for a plain number use evaluate(…)"
+            f"{self._names} takes no part in arithmetic: put the number on the other side, "
+            f"assert_metric({self._argument}) >= baseline - 0.01; for a plain number use evaluate(…)"
         )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse_arithmetic
@@ -145,4 +171,4 @@ class Measured:
 def _text(other: object) -> str:
     if isinstance(other, Target):
         return str(other)
-    return str(other.measure) if isinstance(other, Measured) else shown(repr(other), 40)
+    return other._names if isinstance(other, Measured) else shown(repr(other), 40)

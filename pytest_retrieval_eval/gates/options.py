@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.run import Run
 
 RULES = ("mean", "noninferior", "significant", "each")
+CORRECTIONS = ("holm", "bh", "none")
+MIN_N = 10
 LABELS = ("qrels",)
 
 
@@ -28,6 +30,10 @@ class Options:
         dataset: a dataset's name; None is the first.
         labels: the source of relevance labels, or several of which the first that has a grade wins.
         where: tags that select queries; a list means any of, several keys mean and.
+        by: a tag; the gate is decided for the queries of each of its values.
+        min_n: with ``by``, how many counted queries a slice needs to decide anything.
+        correction: ``holm``, ``bh`` (Benjamini & Hochberg) or ``none``: how the p-values of slices, or of a
+            list of measures, are adjusted before ``significant`` decides; None is ``holm``.
         rule: ``mean``, ``noninferior``, ``significant`` or ``each``.
         alpha: the chance of a false alarm, between 0 and 0.5.
         sided: ``one`` or ``two``; None is what the rule asks for (``significant`` one, else the printed p is
@@ -47,6 +53,9 @@ class Options:
     dataset: str | None = None
     labels: str | tuple[str, ...] | None = None
     where: Mapping[str, object] | None = None
+    by: str | None = None
+    min_n: int = MIN_N
+    correction: Literal["holm", "bh", "none"] | None = None
     rule: str = "mean"
     alpha: float = 0.05
     sided: Literal["one", "two"] | None = None
@@ -81,8 +90,9 @@ class Options:
             raise SettingsError(f"alpha= lies between 0 and 0.5 (0.05 is usual), not at {self.alpha:g}")
         if self.sided not in (None, "one", "two"):
             raise SettingsError(f"sided= is 'one' or 'two', not {_a(self.sided)}")
-        for name in ("allow", "allow_failures"):
+        for name in ("allow", "allow_failures", "min_n"):
             self._check_count(name)
+        self._check_slices()
         if self.allow and self.rule != "each":
             raise SettingsError(
                 f"allow={self.allow} counts queries under rule='each'; rule={self.rule!r} does not read it"
@@ -115,6 +125,24 @@ class Options:
             if not isinstance(tag, str):
                 raise SettingsError(f"where= names tags by text, not by {_a(tag)}")
         object.__setattr__(self, "where", dict(self.where))
+
+    def _check_slices(self) -> None:
+        if self.by is not None and (not isinstance(self.by, str) or not self.by.strip()):
+            raise SettingsError(f"by= names the tag whose values are the slices, such as by='type', not {_a(self.by)}")
+        if self.min_n < 1:
+            raise SettingsError(f"min_n={self.min_n}: a slice without a query decides nothing; take 1 or more")
+        if self.min_n != MIN_N and self.by is None:
+            raise SettingsError(f"min_n={self.min_n} is the least size of a slice, and there are none; add by=")
+        if self.correction is None:
+            return
+        if self.correction not in CORRECTIONS:
+            known = did_you_mean(str(self.correction), CORRECTIONS)
+            raise SettingsError(f"{_a(self.correction)} is no correction of p-values; {known}")
+        if self.rule != "significant":
+            raise SettingsError(
+                f"correction={self.correction!r} adjusts the p-values that rule='significant' decides by; "
+                f"rule={self.rule!r} decides by none"
+            )
 
     def _check_count(self, name: str) -> None:
         value = getattr(self, name)

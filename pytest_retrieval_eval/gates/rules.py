@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pytest_retrieval_eval.errors import GateError
+from pytest_retrieval_eval.gates.corrections import Adjustment
 from pytest_retrieval_eval.gates.gate import Gate
 from pytest_retrieval_eval.gates.target import Target
-from pytest_retrieval_eval.gates.wording import counted, means, number
+from pytest_retrieval_eval.gates.wording import counted, means, number, p_text
 from pytest_retrieval_eval.stats.intervals import bootstrap_mean
 from pytest_retrieval_eval.stats.paired import PairedTest, randomization_test
 from pytest_retrieval_eval.stats.tolerance import TOLERANCE
@@ -81,6 +82,11 @@ def check_rule(gate: Gate) -> None:
     """Refuse a rule that has no meaning for the gate's target."""
     rule, target = gate.options.rule, gate.target
     if not isinstance(target, Target):
+        if gate.options.correction is not None:
+            raise GateError(
+                f"{gate}: correction={gate.options.correction!r} adjusts p-values, and a fixed target is about the "
+                "mean: leave it out, or compare with baseline"
+            )
         if rule in ("noninferior", "each"):
             raise GateError(
                 f"{gate}: rule={rule!r} compares with a run query by query, and a fixed target is about the "
@@ -94,6 +100,15 @@ def check_rule(gate: Gate) -> None:
             f"{gate}: rule='noninferior' needs a margin above 0, the loss that would not matter: write "
             f"{gate.measure} {gate.operator} {plain} {sign} 0.01. Without one, rule='each' forbids any "
             "query to lose, and rule='mean' compares the means"
+        )
+
+
+def check_alone(gate: Gate) -> None:
+    """Refuse a correction for a gate that is one comparison."""
+    if gate.options.correction is not None and gate.options.by is None:
+        raise GateError(
+            f"{gate}: correction={gate.options.correction!r} is for a family of comparisons, and this is one: add by=, "
+            "give a list of measures, or use gate_family"
         )
 
 
@@ -111,15 +126,18 @@ def compared(gate: Gate, after: Floats, before: Floats, value: float, reference:
     return Comparison(gate, after, before, sign, target.scale, 0.0 - sign * target.offset, value, reference)
 
 
-def rule_on(comparison: Comparison, test: PairedTest | None = None) -> Ruling:
-    """What the gate's rule decides; ``test`` saves a repetition where the caller has it already."""
+def rule_on(comparison: Comparison, test: PairedTest | None = None, adjustment: Adjustment | None = None) -> Ruling:
+    """What the gate's rule decides; ``test`` saves a repetition where the caller has it already.
+
+    ``adjustment`` is that of the family that the comparison is decided in; only ``significant`` reads it.
+    """
     rule = comparison.gate.options.rule
     if rule == "noninferior":
         return _noninferior(comparison)
     if rule == "each":
         return _each(comparison)
     if rule == "significant":
-        return _significant(comparison, test or randomization_test(comparison.differences))
+        return _significant(comparison, test or randomization_test(comparison.differences), adjustment)
     return _mean(comparison)
 
 
@@ -170,23 +188,45 @@ def _noninferior(comparison: Comparison) -> Ruling:
     return Ruling(fine, reason, bound)
 
 
-def _significant(comparison: Comparison, test: PairedTest) -> Ruling:
+def _significant(comparison: Comparison, test: PairedTest, adjustment: Adjustment | None) -> Ruling:
     by_mean = _mean(comparison)
     options = comparison.gate.options
     if by_mean.holds:
         return by_mean
     sided = options.sided or "one"
-    if not test.resolvable(options.alpha, sided):
+    p = test.p_worse if sided == "one" else test.p_two_sided
+    if not resolvable(test, options.alpha, sided, adjustment):
+        smallest = (
+            f"smallest p {p_text(test.smallest_one_sided)} one-sided, {p_text(test.smallest_two_sided)} two-sided"
+        )
+        if adjustment is not None:
+            smallest += f", {p_text(adjustment.of(smallest_p(test, sided)))} {adjustment}"
         return Ruling(
             False,
-            f"{by_mean.reason}, beyond the budget, and the test cannot resolve it (smallest p "
-            f"{p_text(test.smallest_one_sided)} one-sided, {p_text(test.smallest_two_sided)} two-sided): "
-            "the means decide",
+            f"{by_mean.reason}, beyond the budget, and the test cannot resolve it ({smallest}): the means decide",
         )
-    p = test.p_worse if sided == "one" else test.p_two_sided
+    said = f"p = {p_text(p)} {sided}-sided"
+    if adjustment is not None:
+        p = adjustment.of(p)
+        said += f", {p_text(p)} {adjustment},"
     if p < options.alpha:
-        return Ruling(False, f"{by_mean.reason}, and p = {p_text(p)} {sided}-sided is below {options.alpha:g}")
-    return Ruling(True, f"{by_mean.reason}, but p = {p_text(p)} {sided}-sided is not below {options.alpha:g}")
+        return Ruling(False, f"{by_mean.reason}, and {said} is below {options.alpha:g}")
+    return Ruling(True, f"{by_mean.reason}, but {said} is not below {options.alpha:g}")
+
+
+def smallest_p(test: PairedTest, sided: str) -> float:
+    """The smallest p that the queries that differ allow."""
+    return test.smallest_one_sided if sided == "one" else test.smallest_two_sided
+
+
+def resolvable(test: PairedTest, alpha: float, sided: str, adjustment: Adjustment | None = None) -> bool:
+    """Whether any outcome on these queries could have come below alpha, adjusted within its family.
+
+    In a family the smallest p is adjusted as well: what no outcome could have shown is never taken for
+    absent.
+    """
+    smallest = smallest_p(test, sided)
+    return (smallest if adjustment is None else adjustment.of(smallest)) < alpha
 
 
 def _each(comparison: Comparison) -> Ruling:
@@ -220,19 +260,6 @@ def n_that_would_do(comparison: Comparison) -> int | None:
     share = min(comparison.margin, 0.5)
     needed = math.ceil(math.log(comparison.gate.options.alpha) / math.log1p(-share))
     return needed if losers < _FEW_LOSERS and len(comparison.after) < needed else None
-
-
-def p_text(p: float) -> str:
-    """A p-value with enough digits, never 0.
-
-    >>> p_text(0.0007), p_text(0.0625), p_text(1.0), p_text(0.00012345), p_text(3.2e-12)
-    ('0.0007', '0.0625', '1', '0.00012', '3.2e-12')
-    """
-    if p >= 0.001:
-        return f"{p:.4f}".rstrip("0").rstrip(".")
-    if p >= 1e-6:
-        return f"{p:.{1 - math.floor(math.log10(p))}f}".rstrip("0")
-    return f"{p:.1e}"
 
 
 def signed(text: str) -> str:

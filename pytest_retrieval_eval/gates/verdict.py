@@ -15,6 +15,8 @@ from pytest_retrieval_eval.errors import DataError, did_you_mean
 
 Status = Literal["passed", "failed", "weak", "inconclusive", "error", "updated"]
 STATUSES: tuple[str, ...] = get_args(Status)
+_TEXTS = ("notes", "baseline_changes", "causes")
+_PARTS = ("slices", "members")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,14 @@ class Verdict:
         baseline_changes: what changed since the baseline was saved, a sentence each.
         to_judge: (query, document) pairs that would put both sides on equal footing, worst queries first.
         missing_baseline: under ``error``, whether the baseline has yet to be made.
+        causes: what the lost queries of a failed gate have in common, a sentence each.
+        p_adjusted, correction: ``p`` adjusted within the family that the comparison is decided in, and by
+            what (``holm`` or ``bh``); None where it stands alone.
+        by: the tag whose values are the slices.
+        slices: a verdict for each slice, worst first; ``slice`` names it, ``decides`` says whether it has the
+            queries that it takes.
+        members: the verdicts of a family: of a list of measures, or of what ``gate_family`` collected.
+        collected: whether a family has yet to decide; until then a verdict is truthy.
     """
 
     gate: str
@@ -173,6 +183,15 @@ class Verdict:
     baseline_changes: tuple[str, ...] = ()
     to_judge: tuple[tuple[str, str], ...] = ()
     missing_baseline: bool = False
+    causes: tuple[str, ...] = ()
+    p_adjusted: float | None = None
+    correction: str | None = None
+    by: str | None = None
+    slice: str = ""
+    decides: bool = True
+    slices: tuple[Verdict, ...] = ()
+    members: tuple[Verdict, ...] = ()
+    collected: bool = False
 
     @property
     def ok(self) -> bool:
@@ -180,7 +199,7 @@ class Verdict:
         return self.status in ("passed", "weak", "updated")
 
     def __bool__(self) -> bool:
-        return self.ok
+        return self.ok or self.collected
 
     @property
     def worst(self) -> tuple[QueryDiff, ...]:
@@ -199,8 +218,10 @@ class Verdict:
         result["ties"] = None if self.ties is None else list(self.ties)
         result["judged"] = list(self.judged)
         result["queries"] = [query.to_dict() for query in self.queries]
-        for name in ("notes", "baseline_changes"):
+        for name in _TEXTS:
             result[name] = list(result[name])
+        for name in _PARTS:
+            result[name] = [part.to_dict() for part in result[name]]
         result["to_judge"] = [list(pair) for pair in self.to_judge]
         return result
 
@@ -218,8 +239,10 @@ class Verdict:
             known["ties"] = tuple(known["ties"])
         known["judged"] = tuple(known.get("judged", (None, None)))
         known["queries"] = tuple(QueryDiff.from_dict(query) for query in known.get("queries", ()))
-        for name in ("notes", "baseline_changes"):
+        for name in _TEXTS:
             known[name] = tuple(known.get(name, ()))
+        for name in _PARTS:
+            known[name] = tuple(cls.from_dict(part) for part in known.get(name, ()))
         known["to_judge"] = tuple((query, doc) for query, doc in known.get("to_judge", ()))
         return cls(**known)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Collection, Iterable
 
@@ -96,6 +97,19 @@ def _fixed(value: float, decimals: int) -> str:
     text = f"{value:.{decimals}f}"
     # "-0.000" is 0.000 to a reader, and must not count as another number.
     return text if text.strip("-0.") else text.lstrip("-")
+
+
+def p_text(p: float) -> str:
+    """A p-value with enough digits, never 0.
+
+    >>> p_text(0.0007), p_text(0.0625), p_text(1.0), p_text(0.00012345), p_text(3.2e-12)
+    ('0.0007', '0.0625', '1', '0.00012', '3.2e-12')
+    """
+    if p >= 0.001:
+        return f"{p:.4f}".rstrip("0").rstrip(".")
+    if p >= 1e-6:
+        return f"{p:.{1 - math.floor(math.log10(p))}f}".rstrip("0")
+    return f"{p:.1e}"
 
 
 def joined(parts: Iterable[str]) -> str:

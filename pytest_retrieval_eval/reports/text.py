@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from pytest_retrieval_eval.gates.rules import p_text, signed
+from pytest_retrieval_eval.gates.corrections import NAMES as CORRECTIONS
+from pytest_retrieval_eval.gates.rules import signed
 from pytest_retrieval_eval.gates.verdict import Move, QueryDiff, Verdict
-from pytest_retrieval_eval.gates.wording import counted, means, number, shown
+from pytest_retrieval_eval.gates.wording import counted, means, number, p_text, shown
 
 WIDTH = 110
 # How many lines each query, and the list of pairs to judge, may take.
 _MOVES, _INTRUDERS, _PAIRS = 4, 3, 6
+# How many lines the causes may take, how many slices are listed, and how many of the failed ones are told.
+_CAUSE_LINES, _SLICES, _WORST = 10, 20, 3
 
 
 def headline(verdict: Verdict) -> str:
@@ -62,6 +66,8 @@ def _evidence_of_pair(verdict: Verdict) -> list[str]:
         first.append(effect)
     if verdict.p is not None:
         first.append(f"p = {p_text(verdict.p)} {verdict.sided}-sided (paired randomization, {verdict.p_method})")
+    if verdict.p_adjusted is not None and verdict.correction is not None:
+        first.append(f"adjusted {p_text(verdict.p_adjusted)} ({CORRECTIONS[verdict.correction]})")
     second = [f"{verdict.worse} worse · {verdict.better} better · {verdict.equal} equal of {verdict.n}"]
     if verdict.identical:
         second[0] += ": identical"
@@ -89,27 +95,124 @@ def _evidence_of_mean(verdict: Verdict) -> list[str]:
     return ["   ".join(first), "   ".join(second)]
 
 
-def explain(verdict: Verdict, limit: int | None = 15) -> str:
+def explain(verdict: Verdict, limit: int | None = 15, *, in_python: bool = True) -> str:
     """The whole text of a verdict, as a failing gate raises it.
 
     ``limit`` is the number of queries shown, worst first; None shows all of them, and those that got better
-    too.
+    too. ``in_python`` adds how to write comparisons in Python, where a failure may come from there.
     """
-    lines = [headline(verdict), *evidence(verdict)]
+    lines = [headline(verdict)]
+    told = evidence(verdict)
+    if verdict.slices:
+        lines += [("all: " if place == 0 else "     ") + line for place, line in enumerate(told)]
+        lines += _slices(verdict, limit)
+    else:
+        lines += told
     for change in verdict.baseline_changes:
         lines += _wrapped("changed: ", change)
     for note in verdict.notes:
         lines += _wrapped("note: ", note)
     if verdict.to_judge:
         lines += _wrapped("to judge: ", _pairs(verdict.to_judge))
-    lines += _diff(verdict, limit)
-    if verdict.status == "failed" and (verdict.reference is None or verdict.operator in ("<", "<=")):
+    lines += _causes(verdict)
+    if verdict.slices:
+        lines += _worst_slices(verdict, limit)
+    elif verdict.members:
+        lines += _members(verdict, limit)
+    else:
+        lines += _diff(verdict, limit)
+    fixed = verdict.reference is None and not verdict.members
+    if in_python and verdict.status == "failed" and (fixed or verdict.operator in ("<", "<=")):
         lines += _wrapped(
             "",
             "(a comparison raises where it does not hold, also under `not` and `if`: compare it directly; "
             "for a plain number without a gate use evaluate(…))",
         )
     return "\n".join(lines)
+
+
+def _causes(verdict: Verdict) -> list[str]:
+    """What the lost queries have in common, ten lines at most."""
+    lines: list[str] = []
+    for cause in verdict.causes:
+        more = _wrapped("  - ", cause, indent=4)
+        if len(lines) + len(more) < _CAUSE_LINES:
+            lines += more
+    which = "the lost queries" if verdict.reference is not None else "the queries that miss the target"
+    return [f"what {which} have in common:", *lines] if lines else []
+
+
+def _slices(verdict: Verdict, limit: int | None) -> list[str]:
+    """A line for each slice, the worst first."""
+    told = verdict.slices if limit is None else verdict.slices[: max(limit, _SLICES)]
+    columns = [_slice(each) for each in told]
+    widths = [max(map(len, column)) for column in zip(*columns, strict=True)]
+    lines = [
+        "  " + "   ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        for row in columns
+    ]
+    adjusted = next((each for each in verdict.slices if each.p_adjusted is not None), None)
+    by = f"by {shown(verdict.by or '', 40)}"
+    if adjusted is not None and adjusted.correction is not None:
+        size = sum(each.p_adjusted is not None for each in verdict.slices)
+        by += f", p adjusted by {CORRECTIONS[adjusted.correction]} over {counted(size, 'slice')}"
+        if verdict.rule != "significant":
+            by += " (reported only)"
+    rest = len(verdict.slices) - len(told)
+    return [f"{by}:", *lines, *([f"  … and {counted(rest, 'more slice')}"] if rest else [])]
+
+
+def _slice(verdict: Verdict) -> list[str]:
+    status = verdict.status if verdict.decides else "too few"
+    row = [status, shown(verdict.slice, 40), f"n = {verdict.n}"]
+    value = verdict.value or 0.0
+    if verdict.reference is None:
+        row.append(means(value, verdict.target if verdict.target is not None else value)[0])
+        return row
+    before, after = means(verdict.reference, value)
+    row += [f"{before} → {after}", f"Δ {_difference(verdict.delta or 0.0)}"]
+    p = "" if verdict.p is None else f"p = {p_text(verdict.p)}"
+    if verdict.p_adjusted is not None:
+        p += f", adjusted {p_text(verdict.p_adjusted)}"
+    return [*row, p]
+
+
+def _worst_slices(verdict: Verdict, limit: int | None) -> list[str]:
+    """The evidence and the queries of the slices that do not hold."""
+    bad = [each for each in verdict.slices if each.decides and not each.ok]
+    told = bad if limit is None else bad[:_WORST]
+    lines: list[str] = []
+    for each in told:
+        lines += ["", f"{shown(each.slice, 60)}: {each.status.upper()}. {shown(each.reason, 2000)}", *evidence(each)]
+        for note in each.notes:
+            lines += _wrapped("note: ", note)
+        lines += [*_causes(each), *_diff(each, _share_of(limit, len(told)))]
+    if len(bad) > len(told):
+        rest = counted(len(bad) - len(told), "more slice does", "more slices do")
+        lines += ["", f"… and {rest} not hold: run with -vv for all"]
+    return lines
+
+
+def _members(verdict: Verdict, limit: int | None) -> list[str]:
+    """The verdicts of a family, one after the other; what several would say alike is said once."""
+    lines: list[str] = []
+    said: set[str] = set()
+    bad = sum(not member.ok for member in verdict.members)
+    for member in verdict.members:
+        news = replace(
+            member,
+            notes=tuple(note for note in member.notes if note not in said),
+            baseline_changes=tuple(change for change in member.baseline_changes if change not in said),
+            queries=() if member.ok else member.queries,
+        )
+        said.update((*member.notes, *member.baseline_changes))
+        lines += ["", *explain(news, _share_of(limit, bad), in_python=False).splitlines()]
+    return lines
+
+
+def _share_of(limit: int | None, parts: int) -> int | None:
+    """How many queries each of several parts may show."""
+    return None if limit is None else max(limit // max(parts, 1), min(limit, 3))
 
 
 def _diff(verdict: Verdict, limit: int | None) -> list[str]:

@@ -133,6 +133,14 @@ def test_json(compare):
         ("recall@2 >= baseline - 0.5", ("--rule", "noninferior"), 1, "FAILED"),
         ("recall@2 >= baseline", ("--rule", "significant"), 1, "FAILED"),
         ("recall@2 >= baseline - 0.4", ("--judged", "0.9"), 1, "INCONCLUSIVE"),
+        ("recall@2 >= baseline - 0.4", ("--by", "type", "--min-n", "2"), 1, "failed   type=faq"),
+        ("recall@2 >= baseline - 0.5", ("--by", "type", "--min-n", "2"), 0, "type=policy"),
+        (
+            "recall@2 >= baseline",
+            ("--by", "type", "--min-n", "2", "--rule", "significant", "--correction", "bh"),
+            1,
+            "p adjusted by Benjamini–Hochberg over 2 slices",
+        ),
     ],
 )
 def test_gates_decide_the_status(compare, gate, arguments, status, word):
@@ -202,6 +210,10 @@ def test_gates_that_are_none(compare, gate, said):
         (("--rule", "each"), "--rule says how a gate decides, and there is none; add --gate"),
         (("--judged", "0.5"), "--judged says how a gate decides"),
         (("--allow", "1"), "--allow says how a gate decides"),
+        (("--by", "type"), "--by says how a gate decides"),
+        (("--min-n", "2"), "--min-n says how a gate decides"),
+        (("--gate", "hit@1 >= 0", "--by", "tpye"), "did you mean type?"),
+        (("--gate", "hit@1 >= 0", "--by", "type"), "every slice has fewer than 10 counted queries"),
         (("--gate", "hit@1 >= 0", "--allow", "1"), "allow=1 counts queries under rule='each'"),
         (("--alpha", "0.7"), "alpha= lies between 0 and 0.5"),
         (("--alpha", "nan"), "alpha="),

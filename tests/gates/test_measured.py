@@ -251,4 +251,4 @@ def test_it_works_where_asserts_are_compiled_away(tmp_path):
 
 def test_options_default(bench):
     assert bench.measured("recall@5").options == Options()
-    assert str(bench.measured("recall@5").measure) == "recall@5"
+    assert [str(measure) for measure in bench.measured("recall@5").measures] == ["recall@5"]
