@@ -52,7 +52,7 @@ def causes_of_loss(
     if n < 2:
         return ()
     what = counted(n, "lost query", "lost queries")
-    found = [_changed(changes), _nothing(side, lost, what)]
+    found = [_changed(changes), _nothing(side, lost, what), *_tags(side, lost, what)]
     if comparison.sign > 0:
         found.append(_left(side, reference, lost))
         found += _took_places(side, queries, lost)
@@ -64,7 +64,6 @@ def causes_of_loss(
         k = side.judged_at.cutoff or 1
         more = _holes(side, k)[_rows(side)] > _holes(reference, k)[_rows(side)]
         found.append(_unjudged(int((lost & more).sum()), what, k, " than before"))
-    found += _tags(side, lost, what)
     return tuple(each for each in found if each)
 
 
@@ -75,7 +74,7 @@ def causes_of_missing(side: Side, target: float, sign: int, tied: TieInterval | 
     if n < 2:
         return ()
     what = f"{counted(n, 'query', 'queries')} {'below' if sign > 0 else 'above'} the target"
-    found = [_nothing(side, missing, what)]
+    found = [_nothing(side, missing, what), *_tags(side, missing, what)]
     if sign > 0:
         found.append(_stand(side, missing, what))
     if tied is not None:
@@ -84,7 +83,6 @@ def causes_of_missing(side: Side, target: float, sign: int, tied: TieInterval | 
     if sign > 0:
         k = side.judged_at.cutoff or 1
         found.append(_unjudged(int((missing & (_holes(side, k)[_rows(side)] > 0)).sum()), what, k, ""))
-    found += _tags(side, missing, what)
     return tuple(each for each in found if each)
 
 
@@ -169,10 +167,10 @@ def _median(ranks: Ints) -> str:
 def _took_places(side: Side, queries: Sequence[QueryDiff], lost: Bools) -> list[str]:
     """The documents that took a place in many lists, over the queries that were looked up."""
     ids = {query for query, one in zip(side.scores.query_ids, lost.tolist(), strict=True) if one}
-    known = [query for query in queries if query.query_id in ids and query.intruders]
-    if len(known) < _PATTERN:
-        return []
+    known = [query for query in queries if query.query_id in ids and query.looked_up]
     times = Counter(move.doc_id for query in known for move in query.intruders)
+    if len(known) < _PATTERN or not times:
+        return []
     most = [(doc, n) for doc, n in times.most_common(_DOCUMENTS) if n >= _PATTERN]
     looked = f"{len(known)} lost queries" + (" that were looked up" if len(known) < len(ids) else "")
     cutoff = cutoff_of(side.measure)

@@ -1,4 +1,4 @@
-"""The reference page says what the program prints."""
+"""The pages say what the program prints."""
 
 from __future__ import annotations
 
@@ -14,18 +14,21 @@ import pytest
 from support import ROOT
 
 PAGE = ROOT / "docs" / "reference" / "command-line.md"
+PAGES = (PAGE, ROOT / "docs" / "how-to" / "slices.md", ROOT / "docs" / "explanation" / "rules.md")
+MODULE = re.compile(r"```python\n# (\w+\.py)\n(.*?)```", re.DOTALL)
 EXAMPLE = ROOT / "examples" / "handbook"
 OPTION = re.compile(r"(?<![\w-])(--?[a-z][a-z-]*)")
 
 
 @pytest.fixture(scope="module")
 def handbook(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the example with the module that the page adds to it."""
+    """A copy of the example with the modules that the pages add to it."""
     pytest.importorskip("bm25s")
     folder = tmp_path_factory.mktemp("docs") / "handbook"
     shutil.copytree(EXAMPLE, folder)
-    (source,) = re.findall(r"```python\n# refactored.py\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    (folder / "refactored.py").write_text(source)
+    for page in PAGES:
+        for name, source in MODULE.findall(page.read_text(encoding="utf-8")):
+            (folder / name).write_text(source, encoding="utf-8")
     return folder
 
 
@@ -33,9 +36,10 @@ def _steady(text: str) -> str:
     return re.sub(r"in [\d.]+ s,", "in S s,", text)
 
 
-def test_the_outputs_are_real(handbook):
-    blocks = re.findall(r"```console\n\$ (.*?)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) >= 5
+@pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
+def test_the_outputs_are_real(handbook, page):
+    blocks = re.findall(r"```console\n\$ (.*?)\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) >= 3
     for command, expected in blocks:
         program, *arguments = shlex.split(command)
         assert program == "pytest-retrieval-eval"
@@ -54,6 +58,20 @@ def test_the_outputs_are_real(handbook):
             wanted = wanted.removesuffix("…\n")
             printed = printed[: len(wanted)]
         assert printed == wanted, f"$ {command}\n{done.stdout}"
+
+
+def test_the_tests_on_the_pages_pass(handbook):
+    names = [name for page in PAGES for name, _ in MODULE.findall(page.read_text(encoding="utf-8"))]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *(n for n in names if n.startswith("test_"))],
+        cwd=handbook,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "5 passed" in done.stdout
 
 
 @pytest.mark.parametrize("command", ["run", "evaluate", "compare"])
