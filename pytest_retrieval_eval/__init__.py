@@ -20,12 +20,19 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.target import against as against
     from pytest_retrieval_eval.gates.verdict import Verdict as Verdict
     from pytest_retrieval_eval.measures.evaluate import evaluate as evaluate
+    from pytest_retrieval_eval.measures.extending import measure as measure
     from pytest_retrieval_eval.measures.names import Measure as Measure
+    from pytest_retrieval_eval.measures.ranks import JudgedRanks as JudgedRanks
+    from pytest_retrieval_eval.measures.registry import Definition as Definition
+    from pytest_retrieval_eval.measures.registry import Parameter as Parameter
 
 _LAZY = {
     "Dataset": ("collection.dataset", "Dataset"),
+    "Definition": ("measures.registry", "Definition"),
     "Gate": ("gates.gate", "Gate"),
+    "JudgedRanks": ("measures.ranks", "JudgedRanks"),
     "Measure": ("measures.names", "Measure"),
+    "Parameter": ("measures.registry", "Parameter"),
     "Qrels": ("collection.qrels", "Qrels"),
     "Queries": ("collection.queries", "Queries"),
     "Run": ("collection.run", "Run"),
@@ -33,16 +40,20 @@ _LAZY = {
     "against": ("gates.target", "against"),
     "baseline": ("gates.target", "BASELINE"),
     "evaluate": ("measures.evaluate", "evaluate"),
+    "measure": ("measures.extending", "measure"),
 }
 
 __all__ = [
     "DataError",
     "Dataset",
+    "Definition",
     "Gate",
     "GateError",
     "GateFailure",
+    "JudgedRanks",
     "Measure",
     "MeasureError",
+    "Parameter",
     "Qrels",
     "Queries",
     "Run",
@@ -51,6 +62,7 @@ __all__ = [
     "against",
     "baseline",
     "evaluate",
+    "measure",
 ]
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from pytest_retrieval_eval import context, fixtures
+from pytest_retrieval_eval import context, fixtures, hookspecs
 from pytest_retrieval_eval.context import ATTEMPT, SESSION, attempt_of, context_keys, is_ours
 from pytest_retrieval_eval.errors import GateError, GateFailure, SettingsError
 from pytest_retrieval_eval.session import Attempt, Ledger, Session
@@ -21,10 +21,17 @@ from pytest_retrieval_eval.settings import FLAGS, INI, Settings
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
 
+    from pytest_retrieval_eval.measures.registry import Definition
+
 PAYLOAD = "_retrieval_eval"  # the private attribute of a test report that carries an attempt's payload
 WORKER_FOLDER = "retrieval_eval_folder"
 WORKER_HERE = "retrieval_eval_here"
 WORKER_TALLY = "retrieval_eval_tally"
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Declare the hooks that others may implement."""
+    pluginmanager.add_hookspecs(hookspecs)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -150,6 +157,30 @@ class SessionHooks:
         self._ledger = Ledger()
         self._received: dict[str, int] = {}
         self._sent = 0
+        self._measures: list[Definition] = []
+
+    def pytest_plugin_registered(self, plugin: object) -> None:
+        """Register the measures of a plugin or conftest.py, of those that are here already and of later ones."""
+        for implementation in self._config.hook.pytest_retrieval_measures.get_hookimpls():
+            if implementation.plugin is not plugin:
+                continue
+            from pytest_retrieval_eval.measures import extending, registry
+
+            place = getattr(plugin, "__file__", None) or implementation.plugin_name
+            try:
+                for definition in extending.checked(implementation.function(), "the hook"):
+                    registry.register(definition)
+                    self._measures.append(definition)
+            except Exception as error:
+                kind = "" if isinstance(error, GateError) else f"{type(error).__name__}: "
+                raise pytest.UsageError(f"{place}: pytest_retrieval_measures: {kind}{error}") from error
+
+    def pytest_unconfigure(self) -> None:
+        """Take the measures of this session's hooks out again: the registry is the whole process's."""
+        if self._measures:
+            from pytest_retrieval_eval.measures import extending
+
+            extending.withdraw(self._measures)
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         """Remember that not every test runs: what no gate used may belong to the others."""

@@ -247,6 +247,14 @@ def _add_measures(parser: _Parser) -> None:
         help="A measure, such as ndcg@10 or recall(rel=2)@100; trec_eval's names are read too. Repeat it, or "
         "separate several with blanks or commas.",
     )
+    parser.add_argument(
+        "--plugin",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="Import this module for the measures that it defines; the current folder is searched first. May be "
+        "repeated.",
+    )
 
 
 def _add_where(parser: _Parser) -> None:
@@ -295,11 +303,15 @@ def _run(arguments: argparse.Namespace, console: Console) -> int:
 
 def _evaluate(arguments: argparse.Namespace, console: Console) -> int:
     from pytest_retrieval_eval.cli.evaluating import evaluate_run
+    from pytest_retrieval_eval.measures.extending import plugged
 
-    return evaluate_run(arguments, console)
+    with plugged(arguments.plugin):
+        return evaluate_run(arguments, console)
 
 
 def _compare(arguments: argparse.Namespace, console: Console) -> int:
     from pytest_retrieval_eval.cli.comparing import compare_runs
+    from pytest_retrieval_eval.measures.extending import plugged
 
-    return compare_runs(arguments, console)
+    with plugged(arguments.plugin):
+        return compare_runs(arguments, console)

@@ -7,11 +7,12 @@ values of the queries that count for one measure, ``QueryCounts`` says what happ
 from __future__ import annotations
 
 import importlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pytest_retrieval_eval.errors import DataError, GateError, MeasureError, did_you_mean
 from pytest_retrieval_eval.measures import registry
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.qrels import Qrels
     from pytest_retrieval_eval.collection.queries import Queries
     from pytest_retrieval_eval.collection.run import Run
+
+_Kind = TypeVar("_Kind", np.float64, np.bool_)
 
 
 def evaluate(
@@ -280,7 +283,7 @@ class Evaluation:
         if self.trec:
             mask &= ranks.facts.judged > 0 if self.complete else ranks.in_run & (ranks.facts.judged > 0)
         if definition.counts is not None:
-            mask &= definition.counts(*resolve(ranks, measure))
+            mask &= self._asked(measure, definition.counts, *resolve(ranks, measure), np.bool_)
         elif not self.trec:
             mask &= self._relevant(measure)
         self._counted[key] = Counted(np.flatnonzero(mask), self.qrels.query_ids)
@@ -288,20 +291,47 @@ class Evaluation:
 
     def _values(self, measure: Measure, ranks: JudgedRanks, counted: Counted) -> Floats:
         self._fits(measure)
-        values = np.asarray(score(ranks, measure), np.float64)
-        if values.shape != (ranks.queries,):
-            raise MeasureError(
-                f"the measure {measure} gave values of shape {values.shape}; expected one for each of the "
-                f"{ranks.queries} queries of the qrels."
-            )
+        values = self._asked(measure, score, ranks, measure, np.float64)
         # A copy, for a measure may keep the array that it gave.
         values = values.copy() if len(counted.rows) == ranks.queries else values[counted.rows]
         if not np.isfinite(values).all():
             place = int(np.flatnonzero(~np.isfinite(values))[0])
             raise MeasureError(
-                f"the measure {measure} gave {values[place]} for query {counted.ids[place]}; expected a finite number."
+                f"{_named(measure)} gave {values[place]} for query {counted.ids[place]}; expected a finite number."
+            )
+        low, high = registry.bounds(measure)
+        outside = np.flatnonzero((values < low - 1e-9) | (values > high + 1e-9))
+        if len(outside):
+            place = int(outside[0])
+            raise MeasureError(
+                f"{_named(measure)} gave {values[place]:g} for query {counted.ids[place]}, and declares values from "
+                f"{low:g} to {high:g}."
             )
         return read_only(values)
+
+    def _asked(
+        self,
+        measure: Measure,
+        function: Callable[[JudgedRanks, Measure], Any],
+        ranks: JudgedRanks,
+        inner: Measure,
+        dtype: type[_Kind],
+    ) -> NDArray[_Kind]:
+        """What a measure's function gives, one value for each query; whatever is wrong with it names the
+        measure and where it comes from.
+        """
+        try:
+            values = np.asarray(function(ranks, inner), dtype)
+        except GateError:
+            raise
+        except Exception as error:
+            raise MeasureError(f"{_named(measure)} raised {type(error).__name__}: {error}") from error
+        if values.shape != (ranks.queries,):
+            raise MeasureError(
+                f"{_named(measure)} gave values of shape {values.shape}; expected one for each of the "
+                f"{ranks.queries} queries of the qrels."
+            )
+        return values
 
     def _by_level(self, measure: Measure) -> bool:
         """Whether the measure divides documents at a level."""
@@ -444,6 +474,12 @@ class Evaluation:
 
 def _measure(name: str | Measure) -> Measure:
     return name.checked() if isinstance(name, Measure) else Measure.parse(name)
+
+
+def _named(measure: Measure) -> str:
+    """The measure in an error, with the module that it comes from where that is not ours."""
+    module = registry.definition(measure.innermost.name).module
+    return f"the measure {measure}" + ("" if module.startswith(__package__) else f" of the module {module}")
 
 
 def _with_rel(measure: Measure) -> Measure:

@@ -59,6 +59,12 @@ def read_only(array: _A) -> _A:
     return array
 
 
+def _closed(array: _A) -> _A:
+    """A view that cannot be written to."""
+    view: _A = array.view()
+    return read_only(view)
+
+
 class Facts:
     """What the qrels alone say about each query, computed once and shared by all runs on them.
 
@@ -200,9 +206,10 @@ class JudgedRanks:
             tie_first, tie_last = tie_first[order], tie_last[order]
         self.facts = facts
         self.queries = facts.queries
-        self.query, self.rank, self.grade = query, rank, grade
-        self.tie_first, self.tie_last = tie_first, tie_last
-        self.returned, self.in_run, self.ties = returned, in_run, ties
+        # Shared by all measures, so that none, wherever it comes from, may write into them.
+        self.query, self.rank, self.grade = _closed(query), _closed(rank), _closed(grade)
+        self.tie_first, self.tie_last = _closed(tie_first), _closed(tie_last)
+        self.returned, self.in_run, self.ties = _closed(returned), _closed(in_run), _closed(ties)
         self.unknown = unknown
         self.scale = scale
         self.trec = trec

@@ -52,7 +52,7 @@ class Parameter:
     closed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Definition:
     """What a measure's name means.
 
@@ -123,16 +123,20 @@ _definitions: dict[str, Definition] = {}
 _spellings: dict[str, str] = {}
 _stems: dict[str, str] = {}
 _readings: dict[str, tuple[str, str]] = {}  # a whole name → what it stands for, and whose reading it is
+_broken: list[str] = []  # a sentence for each package whose measures could not be had
 _loaded = False
 
 
 def _load() -> None:
-    """Our own definitions register themselves when they are first asked for, not when names are imported."""
+    """Measures are registered when they are first asked for, not when names are imported: ours, then those of
+    installed packages.
+    """
     global _loaded
     if not _loaded:
         _loaded = True
         for room in ("ranking", "interpolated", "user_models", "incomplete", "sets", "nested"):
             importlib.import_module(f"pytest_retrieval_eval.measures.{room}")
+        _broken.extend(importlib.import_module("pytest_retrieval_eval.measures.extending").add_entry_points())
 
 
 def register(definition: Definition) -> None:
@@ -247,5 +251,7 @@ def suggestion(word: str, rest: str = "") -> str:
     _load()
     tail = did_you_mean(word, [*_definitions, *(s for d in _definitions.values() for s in d.spellings)])
     if tail.startswith("known: "):
-        return "known: " + ", ".join(sorted(_definitions))
-    return tail.removesuffix("?") + rest + "?"
+        tail = "known: " + ", ".join(sorted(_definitions))
+    else:
+        tail = tail.removesuffix("?") + rest + "?"
+    return " ".join([tail, *(f"Not available: {sentence}" for sentence in _broken)])

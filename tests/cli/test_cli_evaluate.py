@@ -72,6 +72,23 @@ def test_counts_are_summed_and_lists_of_cutoffs_are_read(program, qrels, run):
     assert document["measures"][1]["geometric mean"] == result.values["all", "gm_map"]
 
 
+def test_measures_of_a_module(program, module, qrels, run):
+    name = module(
+        "import numpy as np\n"
+        "from pytest_retrieval_eval import measure\n"
+        "@measure()\n"
+        "def third(ranks, measure):\n"
+        "    return np.full(ranks.queries, 0.25)\n"
+    )
+    result = program("evaluate", qrels, run, "-m", "third", "--plugin", name)
+    assert result.values == {("all", "third"): 0.25}
+    assert program("evaluate", qrels, run, "-m", "third").err.count("unknown measure third") == 1
+    assert program("compare", qrels, run, run, "-m", "third", "--plugin", name).status == 0
+    result = program("evaluate", qrels, run, "-m", "third", "--plugin", "no_such_module")
+    assert result.status == 2
+    assert "there is no module no_such_module" in result.err
+
+
 def test_several_measures_in_one_value():
     assert split_measures(["map P_5,\tndcg(gain=exp, rel=2)@10\n", "recall(rel=2)@5"]) == [
         "map",

@@ -1,0 +1,22 @@
+"""What others may plug in, by pluggy hooks: in a conftest.py or in a plugin of pytest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import pluggy
+
+if TYPE_CHECKING:
+    from pytest_retrieval_eval.measures.registry import Definition
+
+hookspec = pluggy.HookspecMarker("pytest")
+
+
+@hookspec
+def pytest_retrieval_measures() -> Iterable[Definition]:  # type: ignore[empty-body]
+    """Measures that this session knows beside the built-in ones: what ``@measure`` or ``Definition`` makes.
+
+    Asked once, when pytest is configured or the conftest.py is found; the measures are taken out again at the
+    end of the session.
+    """
