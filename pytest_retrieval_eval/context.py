@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 import sys
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 SESSION = pytest.StashKey[Session]()
 ATTEMPT = pytest.StashKey[Attempt]()
+IS_GATE = pytest.StashKey[bool]()  # an item that is a gate itself and asks for no assertion fixture
 MARKER = "retrieval"
 OVERRIDABLE = ("retriever", "retrieval_dataset", "retrieval_run", "retrieval_baseline")
 UNREAD = ("retrieval_queries", "retrieval_qrels")  # parts of retrieval_dataset, for reading in tests
@@ -190,7 +191,7 @@ def evading_fixture(node: pytest.Item, outcome: BaseException) -> str | None:
     pytest keeps what a fixture raised, and raises it again for the next test without calling any hook.
     """
     names = getattr(node, "fixturenames", ())
-    gated = any(_is_assertion(node, name) for name in names)
+    gated = node.stash.get(IS_GATE, False) or any(_is_assertion(node, name) for name in names)
     for name in OVERRIDABLE:
         definition = fixture_definition(node, name)
         if name not in names or definition is None or not (gated or name != "retriever"):
@@ -225,6 +226,8 @@ def dataset_of(session: Session, value: object) -> Dataset:
 
 class FixtureBench:
     """What the gates of one test ask for, answered by its fixtures, its marker and the settings."""
+
+    in_python = True  # whether the comparison stands in Python's code, whose pitfalls a failure then names
 
     def __init__(self, request: pytest.FixtureRequest, key: ContextKey) -> None:
         self._request = request
@@ -296,7 +299,8 @@ class FixtureBench:
         from pytest_retrieval_eval.reports.text import explain
 
         verbosity = self._request.config.get_verbosity()
-        return explain(verdict, limit=None if verbosity > 1 else 60 if verbosity == 1 else 15)
+        limit = None if verbosity > 1 else 60 if verbosity == 1 else 15
+        return explain(verdict, limit=limit, in_python=self.in_python)
 
     def options(self, keywords: Mapping[str, object]) -> dict[str, object]:
         """A gate's keywords over those of the test's marker."""
@@ -372,7 +376,6 @@ def retriever_run(request: pytest.FixtureRequest, dataset: Dataset) -> Run:
             "session: for several systems save their runs and name them in the ini value retrieval_runs"
         )
     session = session_of(request.config)
-    depth = session.settings.depth
     place, parts = _place_of(definition), _parts_of(node, definition)
     session.note_parts("retriever", place, parts)
     varied = sorted({"retriever", *parts} & set(parameters_of(node)) - {"retrieval_context"})
@@ -387,19 +390,30 @@ def retriever_run(request: pytest.FixtureRequest, dataset: Dataset) -> Run:
             f"{dataset.name!r} for this test: name the dataset in the marker, "
             f"@pytest.mark.retrieval(dataset={dataset.name!r})"
         )
+    built = parameters_of(node).get("retrieval_context") if "retrieval_context" in parts else None
+    identity = f"{place} of {sorted(parts.items())} {built}"
+    return retrieved(request.config, dataset, identity, lambda: ask(request, "retriever"))
+
+
+def retrieved(config: pytest.Config, dataset: Dataset, identity: str, opened: Callable[[], object]) -> Run:
+    """What a retriever returns for the queries of ``dataset``, asked once a session.
+
+    ``identity`` tells one retriever from another; ``opened`` gives it where no process has asked it yet.
+    """
+    session = session_of(config)
+    depth = session.settings.depth
 
     def make() -> Run:
         from pytest_retrieval_eval.collection.run import Run
 
-        retriever = ask(request, "retriever")
-        with _progress_shown(request.config), _no_evasion("retriever"):
+        retriever = opened()
+        with _progress_shown(config), _no_evasion("retriever"):
             return Run.from_retriever(retriever, dataset.queries, depth=depth, name="retriever")
 
     asked = hashlib.sha256()
     for query_id in dataset.queries:
         asked.update(f"{query_id}\0{dataset.queries.text(query_id)}\0".encode())
-    built = parameters_of(node).get("retrieval_context") if "retrieval_context" in parts else None
-    key = f"retriever {place} of {sorted(parts.items())} {built} depth {depth} queries {asked.hexdigest()}"
+    key = f"retriever {identity} depth {depth} queries {asked.hexdigest()}"
     return session.once.get(key, make)
 
 

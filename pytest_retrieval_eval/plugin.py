@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from pytest_retrieval_eval import context, fixtures, hookspecs
-from pytest_retrieval_eval.context import ATTEMPT, SESSION, attempt_of, context_keys, is_ours
+from pytest_retrieval_eval.context import ATTEMPT, SESSION, attempt_of, context_keys, is_ours, session_of
 from pytest_retrieval_eval.errors import GateError, GateFailure, SettingsError
 from pytest_retrieval_eval.session import Attempt, Ledger, Session
 from pytest_retrieval_eval.settings import FLAGS, INI, Settings
@@ -74,6 +74,15 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 # --- collection ------------------------------------------------------------------------------------------------
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """A gate file is a module whose tests are written in YAML."""
+    if not any(file_path.match(pattern) for pattern in session_of(parent.config).settings.gate_files):
+        return None
+    from pytest_retrieval_eval.gatefile import GateFile
+
+    return cast(pytest.Collector, GateFile.from_parent(parent, path=file_path))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

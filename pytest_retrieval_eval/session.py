@@ -125,7 +125,7 @@ class Session:
         self.settings = settings
         self.is_worker = folder is not None
         self._given_folder = folder
-        self._datasets: dict[Path, Dataset] = {}
+        self._datasets: dict[tuple[Path, str | None], Dataset] = {}
         self._runs: dict[Path | str, Run] = {}
         self._staged: dict[tuple[str, str], StagedFile] = {}
         self._parts: dict[str, Mapping[str, str]] = {}
@@ -153,8 +153,11 @@ class Session:
         if not self.is_worker and "folder" in self.__dict__:
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def dataset(self, name: str | None) -> Dataset:
-        """The dataset of that name or path (None: the first of ``retrieval_datasets``), opened once a process."""
+    def dataset(self, name: str | None, *, split: str | None = None) -> Dataset:
+        """The dataset of that name or path (None: the first of ``retrieval_datasets``), opened once a process.
+
+        ``split`` goes before the ini value ``retrieval_split``.
+        """
         from pytest_retrieval_eval.collection.dataset import Dataset, irds_id
 
         name = name or self.settings.default_dataset
@@ -164,11 +167,12 @@ class Session:
                 'retrieval_datasets = ["NAME = FOLDER"], or override the fixture retrieval_dataset'
             )
         path = self.settings.dataset_path(name)
-        if path not in self._datasets:
+        # An id of ir_datasets says its part itself.
+        key = path, split or (None if irds_id(path) else self.settings.split)
+        if key not in self._datasets:
             known_as = name if name in self.settings.datasets else None
-            split = None if irds_id(path) else self.settings.split  # an id of ir_datasets says its part itself
-            self._datasets[path] = Dataset.read(path, name=known_as, split=split)
-        return self._datasets[path]
+            self._datasets[key] = Dataset.read(path, name=known_as, split=key[1])
+        return self._datasets[key]
 
     def read_run(self, ref: str | Path) -> Run:
         """The run of that name (``retrieval_runs``), path or URL, opened once a process."""

@@ -76,6 +76,12 @@ INI = (
     Ini("retrieval_split", "string", "", "which qrels/SPLIT.tsv of a dataset; default: test, else the only one"),
     Ini("retrieval_depth", "int", 100, "how many hits a query are asked of the `retriever`"),
     Ini(
+        "retrieval_gate_files",
+        "linelist",
+        ["*.gates.yaml", "*.gates.yml"],
+        "patterns of the names of gate files, a line each",
+    ),
+    Ini(
         "retrieval_weak_drop",
         "float",
         0.02,
@@ -121,6 +127,7 @@ class Settings:
     split: str | None = None
     depth: int = 100
     weak_drop: float = 0.02
+    gate_files: tuple[str, ...] = ("*.gates.yaml", "*.gates.yml")
     command_runs: Mapping[str | None, Path | str] = field(default_factory=dict)
     save_runs: Path | None = None
     update: Literal["new", "all"] | None = None
@@ -169,6 +176,7 @@ class Settings:
             split=str(ini.get("retrieval_split") or "") or None,
             depth=depth,
             weak_drop=weak_drop,
+            gate_files=_gate_files(ini),
             command_runs=_command_runs(cast("Sequence[str]", options.get("retrieval_run") or ()), here),
             save_runs=here / str(save) if save else None,
             update=cast("Literal['new', 'all'] | None", update),
@@ -199,6 +207,17 @@ class Settings:
             f"there is no {what} {name!r}: it is neither a name of retrieval_{what}s nor a path below {self.root}; "
             f"{did_you_mean(name, known)}"
         )
+
+
+def _gate_files(ini: Mapping[str, object]) -> tuple[str, ...]:
+    """The patterns of gate files; one that would match other files than YAML is an error."""
+    patterns = cast("Sequence[str]", ini.get("retrieval_gate_files", Settings.gate_files))
+    for pattern in patterns:
+        if not pattern.endswith((".yaml", ".yml")):
+            raise SettingsError(
+                f"retrieval_gate_files: {pattern!r} names no YAML files: expected a pattern such as *.gates.yaml"
+            )
+    return tuple(patterns)
 
 
 def _unless_url(place: str, folder: Path) -> Path | str:

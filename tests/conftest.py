@@ -12,6 +12,7 @@ import hypothesis  # noqa: F401
 import pytest
 from support import HITS, QRELS, TAGS, TEXTS
 
+import pytest_retrieval_eval.gatefile
 import pytest_retrieval_eval.gates.measured
 import pytest_retrieval_eval.reports.terminal  # noqa: F401
 
@@ -93,6 +94,11 @@ class Project:
         place = self.path / name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(body)
+
+    def gates(self, text: str | bytes, name: str = "small.gates.yaml") -> None:
+        place = self.path / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(text if isinstance(text, bytes) else text.encode())
 
     def run(self, *arguments: str, own_process: bool = False) -> pytest.RunResult:
         """A session of this project: in this process, or in others where workers or the process itself matter."""

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import importlib
-import inspect
 import os
 import sys
 import tempfile
 import time
-import traceback
 import warnings
 from pathlib import Path
 from typing import Any
 
 from pytest_retrieval_eval.cli.console import Console
 from pytest_retrieval_eval.collection.dataset import Dataset
-from pytest_retrieval_eval.collection.files import excerpt
 from pytest_retrieval_eval.collection.queries import Queries
 from pytest_retrieval_eval.collection.run import Run
-from pytest_retrieval_eval.errors import DataError, GateError, SettingsError, did_you_mean
+from pytest_retrieval_eval.errors import DataError, GateError
 from pytest_retrieval_eval.gates.baselines import provenance
+from pytest_retrieval_eval.gates.imported import import_retriever
 from pytest_retrieval_eval.gates.wording import counted, shown
 
 
@@ -62,88 +59,6 @@ def run_retriever(arguments: argparse.Namespace, console: Console) -> int:
         )
         return 1
     return 0
-
-
-def import_retriever(text: str, *, factory: bool = False) -> Any:
-    """The object that an import string such as ``myapp.search:search`` names, or what it returns when called.
-
-    Raises SettingsError where there is no such object, its module cannot be imported, or it cannot be a
-    retriever.
-    """
-    module_name, colon, path = text.partition(":")
-    if not (module_name and colon and path):
-        raise SettingsError(f"--retriever {text}: expected MODULE:NAME, such as myapp.search:search")
-    if "/" in module_name or module_name.endswith(".py"):
-        dotted = ".".join(Path(module_name).with_suffix("").parts)
-        raise SettingsError(f"--retriever {text}: expected a module, not a file; did you mean {dotted}:{path}?")
-    found = _import(text, module_name)
-    name = module_name
-    for attribute in path.split("."):
-        try:
-            found = getattr(found, attribute)
-        except AttributeError:
-            near = did_you_mean(attribute, [each for each in dir(found) if not each.startswith("_")])
-            hint = f"; {near}" if near.startswith("did") else ""
-            raise SettingsError(f"--retriever {text}: {name} has no {attribute!r}{hint}") from None
-        name = f"{name}.{attribute}"
-    if factory:
-        return _made(text, found)
-    if inspect.isclass(found):
-        raise SettingsError(
-            f"--retriever {text}: {name} is a class; name an instance of it, or add --factory to make one "
-            "without arguments"
-        )
-    if callable(found) and _takes_nothing(found):
-        raise SettingsError(
-            f"--retriever {text}: {name} takes no argument, and a retriever takes the text of a query; if it "
-            "makes the retriever, add --factory"
-        )
-    return found
-
-
-def _import(text: str, module_name: str) -> Any:
-    try:
-        return importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and f"{module_name}.".startswith(f"{error.name}."):
-            raise SettingsError(
-                f"--retriever {text}: there is no module {error.name}; it is looked for in the current "
-                "folder and among the installed packages"
-            ) from None
-        raise _cannot_import(text, module_name, error) from error
-    except (Exception, SystemExit) as error:  # a script without a main guard may leave with status 0
-        raise _cannot_import(text, module_name, error) from error
-
-
-def _cannot_import(text: str, module_name: str, error: BaseException) -> SettingsError:
-    return SettingsError(f"--retriever {text}: {module_name} cannot be imported: {_described(error)}")
-
-
-def _made(text: str, factory: Any) -> Any:
-    if not callable(factory):
-        raise SettingsError(f"--factory: {text} is {excerpt(factory)}; expected something to call without arguments")
-    try:
-        made = factory()
-    except (Exception, SystemExit) as error:
-        raise SettingsError(f"--factory: {text}() failed: {_described(error)}") from error
-    if inspect.iscoroutine(made):
-        made.close()
-        raise SettingsError(f"--factory: {text} is asynchronous; expected a plain function that returns the retriever")
-    return made
-
-
-def _described(error: BaseException) -> str:
-    """An exception of the user's code, and where it was raised."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<")]
-    place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames and not isinstance(error, SyntaxError) else ""
-    return f"{type(error).__name__}: {shown(str(error), 300)}{place}"
-
-
-def _takes_nothing(call: Any) -> bool:
-    try:
-        return not inspect.signature(call).parameters
-    except (TypeError, ValueError):  # built in, or it hides its signature
-        return False
 
 
 def _queries(dataset: Dataset, split: str | None) -> Queries:

@@ -1,0 +1,132 @@
+"""The JSON Schema of gate files, for editors: made from the same declarations that the reader checks against.
+
+``python -m pytest_retrieval_eval.gates.schema > pytest_retrieval_eval/gates.schema.json`` writes the shipped copy anew.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pytest_retrieval_eval.gates.entries import DEFAULTS, ENTRY, HEADER
+from pytest_retrieval_eval.gates.options import RULES, Options
+
+_TEXT = {"type": "string", "minLength": 1}
+# A name such as 2024 or no is read as a text, whatever an editor takes it for.
+_NAME = {"type": ["string", "number", "boolean"]}
+_NAMES = {"anyOf": [_NAME, {"type": "array", "items": _NAME, "minItems": 1, "uniqueItems": True}]}
+_GATE = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1, "uniqueItems": True}]}
+_VALUE = {"type": ["string", "number", "boolean", "null"]}
+
+_DESCRIPTIONS = {
+    "dataset": "A name of the ini value retrieval_datasets, or a folder relative to this file; a list makes one item "
+    "of each.",
+    "split": "Which qrels/SPLIT.tsv of the dataset.",
+    "run": "The run under test: a name of runs: or of the ini value retrieval_runs, or a file relative to this one.",
+    "runs": "Names for run files, relative to this file, that gates use in run: and against(NAME).",
+    "baseline": "The baseline that `baseline` means in a gate.",
+    "retriever": "The system under test, MODULE:NAME, such as myapp.search:search; without it the fixture retriever.",
+    "defaults": "Options of every gate that does not set them itself.",
+    "gates": "NAME: a gate. Each is one test item, FILE::NAME.",
+    "gate": "A measure, a comparison and a target: recall@5 >= baseline - 0.01; a list is decided as one family.",
+    "marks": "Marks of pytest, for -m.",
+    "xfail": "Why the gate is expected to fail. A gate that holds all the same, or measures nothing, fails.",
+}
+
+
+def schema() -> dict[str, Any]:
+    """The schema, in builtin types."""
+    options = _options()
+    entry = {
+        **options,
+        "gate": _GATE,
+        "dataset": _NAMES,
+        "run": _NAME,
+        "baseline": _NAME,
+        "marks": {"type": "array", "items": _TEXT, "minItems": 1},
+        "xfail": _TEXT,
+    }
+    header = {
+        "dataset": _NAMES,
+        "split": _NAME,
+        "run": _NAME,
+        "runs": {"type": "object", "additionalProperties": _NAME, "minProperties": 1},
+        "baseline": _NAME,
+        "retriever": {**_TEXT, "pattern": "^[^:/]+:[^:/]+$"},
+        "defaults": _object({name: options[name] for name in DEFAULTS}),
+        "gates": {
+            "type": "object",
+            "minProperties": 1,
+            "propertyNames": {"pattern": "^(?!__|pytest)[A-Za-z0-9._-]+$"},
+            "additionalProperties": {
+                "anyOf": [*_GATE["anyOf"], _object({name: entry[name] for name in ENTRY}, ["gate"])]
+            },
+        },
+    }
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "Gates of pytest-retrieval-eval",
+        **_object({name: header[name] for name in HEADER}, ["gates"]),
+    }
+
+
+def _object(properties: Mapping[str, Any], required: list[str] | None = None) -> dict[str, Any]:
+    described = {
+        name: {**found, "description": _DESCRIPTIONS[name]} if name in _DESCRIPTIONS else found
+        for name, found in properties.items()
+    }
+    made: dict[str, Any] = {"type": "object", "additionalProperties": False, "properties": described}
+    return {**made, "required": required} if required else made
+
+
+def _options() -> dict[str, dict[str, Any]]:
+    """Each keyword of a gate, from the types and the docstring of :class:`Options`."""
+    # Run is imported for types only, and a file holds none.
+    hints = typing.get_type_hints(Options, localns={"Run": type(None)})
+    text = re.sub(r"\n {8,}(?=\S)(?!\w+: )", " ", Options.__doc__ or "")
+    told = dict(re.findall(r"^ *(\w+): (.+)$", text, re.MULTILINE))
+    found = {}
+    for each in dataclasses.fields(Options):
+        made = _of_type(hints[each.name])
+        if each.name == "rule":
+            made = {"enum": list(RULES)}
+        if each.name in told:
+            made["description"] = told[each.name].replace("``", "").strip()
+        found[each.name] = made
+    return found
+
+
+def _of_type(hint: Any) -> dict[str, Any]:
+    """The schema of a type of Python; None and paths are other ways to say what a text or a left-out key says."""
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        kinds: list[dict[str, Any]] = []
+        for each in inner:
+            made = _of_type(each) if each not in (type(None), Path) else None
+            if made is not None and made not in kinds:
+                kinds.append(made)
+        return kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
+    if origin is Literal:
+        return {"enum": list(inner)}
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        return {"type": "array", "items": _of_type(inner[0]), "minItems": 1}
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return {
+            "type": "object",
+            "minProperties": 1,
+            "additionalProperties": {"anyOf": [_VALUE, {"type": "array", "items": _VALUE}]},
+        }
+    names = {str: "string", bool: "boolean", int: "integer", float: "number"}
+    if hint not in names:
+        raise TypeError(f"the schema of gate files does not know the type {hint!r}: teach _of_type")
+    return {"type": names[hint], **({"minLength": 1} if hint is str else {})}
+
+
+if __name__ == "__main__":
+    print(json.dumps(schema(), indent=2))
