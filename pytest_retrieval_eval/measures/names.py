@@ -6,10 +6,11 @@ and of ir_measures (``nDCG(dcg='exp-log2')@10``) are read as well. Whatever is p
 
 from __future__ import annotations
 
+import importlib
 import math
 import re
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pytest_retrieval_eval.errors import MeasureError, did_you_mean
 from pytest_retrieval_eval.measures import registry
@@ -24,6 +25,7 @@ _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 _DEEPEST = 10**9
 _NESTED = "measure"  # the one parameter that is written without its key: condensed(ndcg@10)
+PROVIDER = "ir_measures"  # ir_measures:Compat(p=0.9)@10 is that package's measure, in its spelling
 _JUDGED_ONLY = "judged_only"  # ir_measures' word for the condensed list, a parameter of any measure
 
 
@@ -124,6 +126,8 @@ class Measure:
         return Measure(self.name, cutoff, self.params).checked()
 
     def __str__(self) -> str:
+        if self.name == PROVIDER and "name" in dict(self.params):
+            return f"{PROVIDER}:{self.get('name')}" + ("" if self.cutoff is None else f"@{self.cutoff}")
         parts = [
             _print(value) if key == _NESTED and isinstance(value, Measure) else f"{key}={_print(value)}"
             for key, value in sorted(self.params, key=lambda item: (item[0] != _NESTED, item[0]))
@@ -146,6 +150,9 @@ def _parse(text: str) -> Measure:
     head = _HEAD.match(text)
     if head is None:
         raise _malformed(text, "it begins with the name of a measure")
+    if text.startswith(f"{PROVIDER}:"):
+        theirs: Measure = _foreign().read(text.removeprefix(f"{PROVIDER}:"))
+        return theirs.checked()
     whole = registry.reading(text)
     if whole is not None:
         return _parse(whole)
@@ -159,7 +166,7 @@ def _parse(text: str) -> Measure:
         return _canonical(Measure(known.name, _in_range(text, int(cut[2]))), text)
     found = registry.find(word)
     if found is None:
-        raise MeasureError(f"unknown measure {text}: {registry.suggestion(word, rest)}")
+        raise MeasureError(f"unknown measure {text}: {registry.suggestion(word, rest)}{_foreign().hint(word)}")
     params: dict[str, ParameterValue] = {}
     condensed = False
     if rest.startswith("("):
@@ -184,6 +191,11 @@ def _parse(text: str) -> Measure:
         cutoff = _in_range(text, int(number))
     measure = _canonical(Measure(found.name, cutoff, tuple(params.items())), text)
     return Measure("condensed", None, ((_NESTED, measure),)).checked() if condensed else measure
+
+
+def _foreign() -> Any:
+    # It imports this module, and is needed for few names.
+    return importlib.import_module("pytest_retrieval_eval.measures.foreign")
 
 
 def _bad_cutoff(text: str, given: str) -> MeasureError:
@@ -298,7 +310,7 @@ def _check(declared: registry.Parameter, key: str, value: ParameterValue, text: 
         raise MeasureError(
             f"{text}: {key} must be a number {' and '.join(bounds)}, not {_print(value)}: it is {declared.meaning}."
         )
-    if isinstance(value, str) and value in declared.words:
+    if isinstance(value, str) and (declared.text or value in declared.words):
         return
     if declared.words and isinstance(value, str):
         raise MeasureError(f"{text}: {key} cannot be {value}; {did_you_mean(value, declared.words)}")

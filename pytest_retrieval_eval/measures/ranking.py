@@ -103,7 +103,7 @@ def dcg(ranks: JudgedRanks, measure: Measure) -> Floats:
 
 
 def judged(ranks: JudgedRanks, measure: Measure) -> Floats:
-    """Judged in the top k ÷ min(k, returned); a negative grade is a judgment. NaN for an empty list."""
+    """Judged in the top k ÷ min(k, returned); a negative grade is a judgment."""
     counts = ranks.hits(-np.inf, measure.cutoff)
     slots = np.minimum(cutoff_of(measure), ranks.returned)
     return np.where(slots > 0, counts / np.maximum(slots, 1), np.nan)
@@ -116,7 +116,7 @@ def unjudged(ranks: JudgedRanks, measure: Measure) -> Floats:
 
 
 def has_judged_list(ranks: JudgedRanks, measure: Measure) -> Bools:
-    """Which queries judged@k counts: those with judgments, relevant or not, whose list is not empty."""
+    """Queries with judgments, relevant or not, whose list is not empty."""
     return (ranks.facts.judged > 0) & (ranks.returned > 0)
 
 

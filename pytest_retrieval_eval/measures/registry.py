@@ -37,8 +37,8 @@ class Parameter:
 
     ``words`` are the words it accepts; ``number`` says that it accepts a number, which lies above ``above``
     and below ``below``, both exclusive unless the range is ``closed``; ``measure`` that its value is another
-    measure. ``default`` is None where it must be given. A parameter that is ``kept`` stays in the name even
-    where it equals its default.
+    measure, ``text`` that it is any text. ``default`` is None where it must be given. A parameter that is
+    ``kept`` stays in the name even where it equals its default.
     """
 
     meaning: str
@@ -50,6 +50,7 @@ class Parameter:
     below: float = float("inf")
     kept: bool = False
     closed: bool = False
+    text: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,7 +135,7 @@ def _load() -> None:
     global _loaded
     if not _loaded:
         _loaded = True
-        for room in ("ranking", "interpolated", "user_models", "incomplete", "sets", "nested"):
+        for room in ("ranking", "interpolated", "user_models", "incomplete", "sets", "nested", "foreign"):
             importlib.import_module(f"pytest_retrieval_eval.measures.{room}")
         _broken.extend(importlib.import_module("pytest_retrieval_eval.measures.extending").add_entry_points())
 

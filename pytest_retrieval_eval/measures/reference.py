@@ -1,0 +1,149 @@
+"""The reference page of the measures, made from the registry, so that it cannot say what the code does not."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+
+from pytest_retrieval_eval.collection.qrels import Qrels
+from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.measures import registry
+from pytest_retrieval_eval.measures.evaluate import evaluate
+from pytest_retrieval_eval.measures.names import PROVIDER, Measure
+from pytest_retrieval_eval.measures.registry import Definition, Parameter
+
+QRELS = {"q": {"d1": 3, "d3": 2, "d5": 2, "d4": 1}}
+RUN = {"q": ["d7", "d3", "d1", "d9", "d4"]}
+
+_HEAD = """\
+# Measures
+
+<!-- Made by: python -m pytest_retrieval_eval.measures > docs/reference/measures.md -->
+
+A measure is written `name(parameter=value, …)@k`, as in `recall@5`, `ndcg(gain=exp)@10`, `rbp(p=0.95, rel=2)@100` or
+`condensed(ndcg@10)`. Without `@k` the whole list counts. What is printed can be read again, and a value that equals its
+default is left out, except `rel`. The names of trec_eval and ir_measures are read as well, in any case; the command
+line also takes trec_eval's lists (`-m ndcg_cut.5,10`).
+
+In the definitions k is the cut-off, g the grade of a document, R the number of relevant documents, and a document is
+relevant if its grade is at least `rel` (1 without it). Of set measures, n is the number of documents returned (in the
+top k) and h that of the relevant ones among them. Unjudged documents gain nothing. The value is for one query; a
+measure is the mean over the queries that count, unless it says otherwise.
+
+* **Which queries count**: those with a document that is relevant at the measure's level (of a grade above 0, where the
+  measure has no level), with 0 where the run returned nothing. With `trec=True` (`--trec`): the topics that are in both
+  the qrels and the run.
+* **Negative grades** are judgments without gain. `bpref`, `infap` and `num_nonrel_judged_ret` take them for documents
+  that were pooled and not judged, as trec_eval does; `condensed` and `unjudged` do so in trec mode only.
+* **Real grades** are never cut: over grades that are no whole numbers, a measure with a level needs `rel` in its name.
+  On the *unit* scale, where a label in [0, 1] is a degree of relevance, it needs none: for t drawn evenly from (0, 1) a
+  document is relevant if its label is at least t, and the measure is the integral of its numerator over that of its
+  denominator. S is the sum of a query's labels.
+* **Same name, other number**: `err` takes gmax from the qrels, gdeval and ir_measures always 4 (`err(gmax=4)@20`).
+  ir_measures' `judged_only=True` and trec_eval's `-J` drop negative grades, as `condensed` does in trec mode.
+  scikit-learn's average precision is `map(denominator=retrieved)`.
+* **Measures that are not here**: `ir_measures:Compat(p=0.9)` asks the package ir_measures (the extra `ir_measures`) for
+  its measure of that name, on our order of documents. [Your own](../how-to/measures.md) are a function away.
+
+The examples are of one query: d7, d3, d1, d9, d4 were returned, in this order; the grades are d1 3, d3 2, d5 2, d4 1.
+"""
+
+
+def page() -> str:
+    """The whole page, as Markdown."""
+    ours = [one for one in registry.definitions() if one.module.startswith(__package__) and one.name != PROVIDER]
+    return _HEAD + "".join(f"\n{section(one)}" for one in ours)
+
+
+def section(definition: Definition) -> str:
+    """One measure: what it is, its parameters, bounds, names, source, and its value in the example."""
+    said, meaning = _sentence(_said(definition.score)), _sentence(definition.meaning)
+    rows = [
+        ("definition", "" if said == meaning else said),
+        ("on the unit scale", _unit(definition)),
+        ("cut-off", {"required": "needed", "optional": "may be given", "none": "none"}[definition.cutoff]),
+        *((f"`{key}`", _parameter(one)) for key, one in definition.parameters.items() if key != "rel"),
+        ("counts", _sentence(_said(definition.counts)) if definition.counts else ""),
+        ("values", _bounds(definition)),
+        ("over the queries", definition.aggregate),
+        ("also read", ", ".join(f"`{name}`" for name in _spellings(definition))),
+        ("source", definition.source),
+        ("example", " · ".join(f"`{name}` {value:.4f}" for name, value in _examples(definition))),
+    ]
+    table = "".join(f"| {head} | {text} |\n" for head, text in rows if text)
+    return f"## {definition.name}\n\n{meaning}\n\n| | |\n|---|---|\n{table}"
+
+
+def _said(function: object) -> str:
+    return re.sub(r"\s+", " ", inspect.getdoc(function) or "").strip()
+
+
+def _sentence(text: str) -> str:
+    """The text with a capital at its beginning, unless that is a symbol or a name, and a full stop."""
+    capital = re.match(r"[a-z]{2,}(?= )", text)
+    return (text[:1].upper() + text[1:] if capital else text).removesuffix(".") + "." if text else ""
+
+
+def _unit(definition: Definition) -> str:
+    if definition.graded is not None:
+        return _sentence(_said(definition.graded))
+    if definition.table is not None:
+        return "What the measure inside says."
+    return "Needs `rel`." if definition.binary else ""
+
+
+def _parameter(parameter: Parameter) -> str:
+    if parameter.measure:
+        return f"{parameter.meaning}; written without its key"
+    kinds = [f"`{word}`" for word in parameter.words]
+    if parameter.number:
+        low, high = parameter.above, parameter.below
+        bounds = [f"{'from' if parameter.closed else 'above'} {low:g}"] if low > -float("inf") else []
+        bounds += [f"{'to' if parameter.closed else 'below'} {high:g}"] if high < float("inf") else []
+        kinds.append(" ".join(["a number", (" " if parameter.closed else " and ").join(bounds)]))
+    if parameter.default is None:
+        default = "must be given"
+    else:
+        shown = f"{parameter.default:g}" if isinstance(parameter.default, float) else parameter.default
+        default = f"default `{shown}`"
+    return f"{parameter.meaning}: {' or '.join(kinds)}; {default}"
+
+
+def _bounds(definition: Definition) -> str:
+    if definition.table is not None:
+        return "those of the measure inside"
+    high = f"to {definition.high:g}" if definition.high < float("inf") else "and more"
+    return f"{definition.low:g} {high}"
+
+
+def _spellings(definition: Definition) -> Iterator[str]:
+    yield from (name for name in definition.spellings if name != definition.name)
+    for stem in definition.stems:
+        yield f"{stem}_0.50" if definition.placed else f"{stem}_10"
+    if definition.placed:
+        yield "IPrec@0.5"
+    yield from (f"{key}={word}" for key, word in definition.translations if word != "log2")
+    yield from definition.readings
+
+
+_INSIDE = {"condensed": "ndcg@5", "cut": "ndcg", "gm": "map"}
+
+
+def _examples(definition: Definition) -> list[tuple[Measure, float]]:
+    """The plain measure, and one for each word that a parameter takes beside its default."""
+    given: dict[str, float | str | Measure] = {}
+    for key, parameter in definition.parameters.items():
+        if parameter.measure:
+            given[key] = Measure.parse(_INSIDE[definition.name])
+        elif parameter.default is None:
+            given[key] = 0.5
+    cutoff = 5 if definition.cutoff == "required" else None
+    wanted = [Measure.of(definition.name, cutoff, **given)]
+    if definition.cutoff == "optional":
+        wanted.append(wanted[0].at(3))
+    for key, parameter in definition.parameters.items():
+        words = [word for word in parameter.words if word != parameter.default]
+        wanted += [Measure.of(definition.name, cutoff, **given, **{key: word}) for word in words]
+    found = evaluate(Qrels.of(QRELS), Run.of(RUN), wanted)
+    return [(scores.measure, scores.overall) for scores in found]
