@@ -209,8 +209,11 @@ def _significant(comparison: Comparison, test: PairedTest, adjustment: Adjustmen
     if adjustment is not None:
         p = adjustment.of(p)
         said += f", {p_text(p)} {adjustment},"
-    if p < options.alpha:
+    if p < options.alpha and test.p_worse < test.p_better:
         return Ruling(False, f"{by_mean.reason}, and {said} is below {options.alpha:g}")
+    if p < options.alpha:
+        # Above the run and below what was demanded of it: the test is about the run.
+        return Ruling(True, f"{by_mean.reason}, but {said} speaks for a gain, not for a loss")
     return Ruling(True, f"{by_mean.reason}, but {said} is not below {options.alpha:g}")
 
 
