@@ -120,19 +120,24 @@ def _left(side: Side, reference: Side, lost: Bools) -> str:
     cutoff, after, before = cutoff_of(side.measure), ranks_in(side), ranks_in(reference)
     gold = _gold(side, lost)
     gone = gold & within(before, cutoff) & ~within(after, cutoff)
-    n = int(gone.sum())
-    if n:
+    fell = gold & within(before, cutoff) & within(after, cutoff) & (after > before)
+    n, below = int(gone.sum()), int(fell.sum())
+    if n and cutoff is not None:
         nowhere = int((gone & (after == 0)).sum())
-        place = f"the top {cutoff}" if cutoff is not None else "the list"
         verb = "document that left" if n == 1 else "documents that left"
-        return f"of the {n:,} relevant {verb} {place}, {_whereabouts(n, nowhere, after[gone & (after > 0)], side)}"
-    fell = gold & within(before, cutoff) & (after > before)
-    n = int(fell.sum())
-    if not n:
-        return ""
-    old, new = _median(before[fell]), _median(after[fell])
-    documents = counted(n, "relevant document")
-    return f"{documents} fell, from rank {old} to rank {new} in the median, and none left the list"
+        return (
+            f"of the {n:,} relevant {verb} the top {cutoff}, {_whereabouts(nowhere, after[gone & (after > 0)], side)}"
+        )
+    parts = [f"{counted(n, 'relevant document')} left the list{_depth(side)}"] if n else []
+    if below:
+        median = " in the median" if below > 1 else ""
+        who = f"{below:,}" if n else counted(below, "relevant document")
+        parts.append(f"{who} fell, from rank {_median(before[fell])} to rank {_median(after[fell])}{median}")
+    return " and ".join(parts)
+
+
+def _depth(side: Side) -> str:
+    return f" ({side.run.depth} deep)" if side.run.depth is not None else ""
 
 
 def _stand(side: Side, missing: Bools, what: str) -> str:
@@ -144,15 +149,14 @@ def _stand(side: Side, missing: Bools, what: str) -> str:
     nowhere = int((out & (after == 0)).sum())
     verb = "document of" if n == 1 else "documents of"
     beyond = f" beyond rank {cutoff}" if cutoff is not None else " missing"
-    told = _whereabouts(n, nowhere, after[out & (after > 0)], side, "stands", "stand")
+    told = _whereabouts(nowhere, after[out & (after > 0)], side, "stands", "stand")
     return f"of the {n:,} relevant {verb} the {what} that {'is' if n == 1 else 'are'}{beyond}, {told}"
 
 
-def _whereabouts(n: int, nowhere: int, ranks: Ints, side: Side, one: str = "fell", many: str = "fell") -> str:
-    depth = f" ({side.run.depth} deep)" if side.run.depth is not None else ""
+def _whereabouts(nowhere: int, ranks: Ints, side: Side, one: str = "fell", many: str = "fell") -> str:
     parts = []
     if nowhere:
-        parts.append(f"{nowhere:,} {'is' if nowhere == 1 else 'are'} nowhere in the list{depth}")
+        parts.append(f"{nowhere:,} {'is' if nowhere == 1 else 'are'} nowhere in the list{_depth(side)}")
     if len(ranks):
         to = "to" if one == "fell" else "at"
         median = " in the median" if len(ranks) > 1 else ""
@@ -176,6 +180,8 @@ def _took_places(side: Side, queries: Sequence[QueryDiff], lost: Bools) -> list[
     cutoff = cutoff_of(side.measure)
     place = f"the top {cutoff}" if cutoff is not None else "the top"
     if not most:
+        if len(known) < 2 * _PATTERN:
+            return []
         return [
             f"no document took a place in more than {max(times.values())} of the {looked}: "
             f"{len(times):,} different ones came into {place}"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pytest_retrieval_eval.stats.corrections import benjamini_hochberg, holm
+
+if TYPE_CHECKING:
+    from pytest_retrieval_eval.gates.verdict import Verdict
 
 NAMES = {"holm": "Holm", "bh": "Benjamini–Hochberg", "none": "none"}
 _METHODS = {"holm": holm, "bh": benjamini_hochberg}
@@ -48,3 +52,23 @@ def adjustments(method: str, p: Sequence[float]) -> list[Adjustment | None]:
     if method == "none" or len(p) < 2:
         return [None] * len(p)
     return [Adjustment(method, (*p[:i], *p[i + 1 :])) for i in range(len(p))]
+
+
+def tested(verdict: Verdict) -> list[Verdict]:
+    """The comparisons that a verdict decided by, as far as they have a p: itself, its slices or members."""
+    parts = [*verdict.members, *(part for part in verdict.slices if part.decides)]
+    if parts:
+        return [leaf for part in parts for leaf in tested(part)]
+    return [verdict] if verdict.p is not None and verdict.status != "updated" else []
+
+
+def adjusted_over(verdicts: Iterable[Verdict]) -> list[tuple[Verdict, float]]:
+    """Every tested comparison with its p adjusted by Holm over all of them, the smallest first.
+
+    To be reported, never to decide: a gate decides alone, whatever else ran in the session.
+    """
+    found = [leaf for verdict in verdicts for leaf in tested(verdict)]
+    if not found:
+        return []
+    adjusted = holm([leaf.p or 0.0 for leaf in found]).tolist()
+    return sorted(zip(found, adjusted, strict=True), key=lambda pair: pair[1])

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pytest_retrieval_eval.gates.corrections import adjusted_over
+from pytest_retrieval_eval.gates.wording import p_text, shown
 from pytest_retrieval_eval.reports.text import summary_line
 
 if TYPE_CHECKING:
@@ -21,6 +24,7 @@ COLOURS = {
     "failed": "red",
     "error": "red",
 }
+_SMALL = 0.05
 ORDER = tuple(reversed(COLOURS))  # the worst status first
 
 
@@ -35,6 +39,9 @@ def summarise(terminal: TerminalReporter, ledger: Ledger) -> None:
         terminal.write_line(f"{status} {summary_line(verdict)}   {nodeid}")
     if verdicts:
         terminal.write_line(", ".join(_counts(verdicts)))
+    adjusted = adjusted_line([verdict for _, verdict in verdicts])
+    if adjusted and terminal.verbosity >= 0:
+        terminal.write_line(adjusted)
     for kind, target in ledger.written:
         terminal.write_line(f"{kind} written: {target}", cyan=True)
     for note in ledger.notes:
@@ -49,6 +56,21 @@ def summarise(terminal: TerminalReporter, ledger: Ledger) -> None:
 def _counts(verdicts: list[tuple[str, Verdict]]) -> list[str]:
     statuses = [verdict.status for _, verdict in verdicts]
     return [f"{statuses.count(status)} {status}" for status in ORDER if status in statuses]
+
+
+def adjusted_line(verdicts: Sequence[Verdict]) -> str | None:
+    """What the session's p-values say together; None where fewer than two comparisons have one."""
+    found = adjusted_over(verdicts)
+    if len(found) < 2:
+        return None
+    small = [(leaf, p) for leaf, p in found if p < _SMALL]
+    told = [
+        f"{shown(leaf.gate, 40)}{f' ({shown(leaf.slice, 30)})' if leaf.slice else ''} p = {p_text(p)}"
+        for leaf, p in small[:3]
+    ]
+    more = f" and {len(small) - 3} more" if len(small) > 3 else ""
+    which = f"{len(small)} below {_SMALL:g}: {', '.join(told)}{more}" if small else f"none below {_SMALL:g}"
+    return f"p adjusted by Holm over {len(found)} comparisons, for information (each gate decides alone): {which}"
 
 
 def next_command(verdicts: list[tuple[str, Verdict]], ledger: Ledger) -> str | None:
