@@ -1,5 +1,8 @@
 """A verdict of each kind, word for word, on a case that fits on a page."""
 
+# The expected texts are whole lines.
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 import textwrap
