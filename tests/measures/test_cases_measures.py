@@ -95,6 +95,13 @@ def test_real_grades_are_not_cut() -> None:
     assert means(gold, ["a", "b"], "mrr(rel=1)", "mrr(rel=0.5)", "recall(rel=1.7)@1") == [0.5, 1.0, 0.0]
 
 
+def test_unjudged_documents_above_the_only_relevant_one() -> None:
+    evaluation = one({"a": 1}, ["n1", "n2", "a"], "ndcg@3", "judged@3", "unjudged@3", "condensed(ndcg@3)")
+    assert [scores.mean for scores in evaluation] == pytest.approx([0.5, 1 / 3, 2 / 3, 1.0])
+    bounds = evaluation.bounds("ndcg@3")
+    assert (bounds.minimum, bounds.maximum) == pytest.approx((0.5, 1.0))
+
+
 def test_a_second_evaluation_gives_what_the_first_gave() -> None:
     qrels, run = Qrels.of({"1": {"a": 1, "b": 2}}), Run.of({"1": {"x": 3.0, "b": 2.0, "a": 1.0}})
     first = evaluate(qrels, run, ["ndcg@10", "ndcg@100"])

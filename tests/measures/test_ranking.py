@@ -222,7 +222,7 @@ def test_values_lie_within_their_bounds(world: World) -> None:
 @given(worlds())
 def test_recall_and_its_kin_never_fall_as_k_grows(world: World) -> None:
     qrels, run = world
-    for name in ("recall", "hit", "mrr", "map"):
+    for name in ("recall", "hit", "mrr", "map", "dcg", "rbp", "graded_rbp", "err", "set_recall", "num_rel_ret"):
         values = [scores.values for scores in evaluate(Qrels.of(qrels), Run.of(run), [f"{name}@{k}" for k in CUTOFFS])]
         for shallow, deep in itertools.pairwise(values):
             assert (deep >= shallow).all()
@@ -233,7 +233,8 @@ def test_recall_and_its_kin_never_fall_as_k_grows(world: World) -> None:
 def test_the_ideal_order_scores_1(world: World) -> None:
     qrels, _ = world
     run = {query: sorted(grades, key=lambda d: -grades[d]) for query, grades in qrels.items()}
-    names = [name for name in NAMES if name.startswith("ndcg") or name in ("map", "mrr", "r_precision")]
+    whole = ("map", "mrr", "r_precision", "eleven_point", "bpref", "set_recall", "map(denominator=retrieved)")
+    names = [name for name in NAMES if name in whole or name.startswith(("ndcg", "iprec", "condensed(ndcg"))]
     for scores in evaluate(Qrels.of(qrels), Run.of(run), names):
         assert scores.values == pytest.approx(1.0, abs=1e-12), scores.measure
 
