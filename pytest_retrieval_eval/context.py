@@ -241,6 +241,11 @@ class FixtureBench:
         """The mean drop that a passing gate should be able to see."""
         return self._session.settings.weak_drop
 
+    @property
+    def provenance(self) -> bool:
+        """Whether verdicts say where their numbers come from: it takes a pass over the data."""
+        return self._session.settings.json is not None
+
     def dataset(self, name: str | None) -> Dataset:
         """The dataset that a gate names, else the test's."""
         for fixture in UNREAD:

@@ -81,7 +81,7 @@ def _read(stem: Path) -> dict[str, object] | None:
         from pytest_retrieval_eval.collection.run import Run
 
         run = Run.read(_run_file(stem))
-        run.name = str(found["name"])
+        run.name, run.source = str(found["name"]), str(found["source"])
         found["value"] = run
     return found
 
@@ -89,8 +89,9 @@ def _read(stem: Path) -> dict[str, object] | None:
 def _write(stem: Path, key: str, value: object) -> None:
     """Leave a value for the others; the record is written last, so that a value never appears in part."""
     if _is_run(value):
-        cast("Run", value).save(_run_file(stem))
-        _write_json(stem, {"kind": "run", "name": cast("Run", value).name})
+        run = cast("Run", value)
+        run.save(_run_file(stem))
+        _write_json(stem, {"kind": "run", "name": run.name, "source": run.source})
         return
     try:
         text = json.dumps(value)

@@ -16,7 +16,7 @@ from pytest_retrieval_eval import context, fixtures, hookspecs
 from pytest_retrieval_eval.context import ATTEMPT, SESSION, attempt_of, context_keys, is_ours, session_of
 from pytest_retrieval_eval.errors import GateError, GateFailure, SettingsError
 from pytest_retrieval_eval.session import Attempt, Ledger, Session
-from pytest_retrieval_eval.settings import FLAGS, INI, Settings
+from pytest_retrieval_eval.settings import FLAGS, INI, Settings, json_path
 
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
@@ -41,6 +41,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         group.addoption(flag.flag, help=flag.help, **cast("dict[str, Any]", flag.keywords))
     for ini in INI:
         parser.addini(ini.name, ini.help, type=ini.type, default=ini.default)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Before anything can go wrong: a report of an earlier session must not stand for this one's."""
+    given = early_config.known_args_namespace
+    idle = given.collectonly or given.version or getattr(given, "help", False)
+    if idle or given.retrieval_json is None or "PYTEST_XDIST_WORKER" in os.environ:
+        return
+    from pytest_retrieval_eval.reports.document import unfinished, write_document
+
+    try:
+        path = json_path(given.retrieval_json, early_config.invocation_params.dir)
+        if path is not None:
+            write_document(path, unfinished())
+    except GateError as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -133,6 +150,8 @@ def pytest_runtest_makereport(
     """Carry the verdicts on the report, and keep an error an error, also under xfail."""
     report = yield
     attempt = attempt_of(item)
+    if call.excinfo is not None and isinstance(call.excinfo.value, GateError):
+        attempt.errors.append(str(call.excinfo.value))
     payload = attempt.payload()
     if payload is not None:
         setattr(report, PAYLOAD, payload)
@@ -152,6 +171,13 @@ def pytest_runtest_makereport(
             # In CI pytest prints the whole message again in its short summary.
             crash.message = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
     return report
+
+
+def _outcome(report: pytest.TestReport) -> str:
+    """pytest's word for how a phase ended."""
+    if hasattr(report, "wasxfail"):
+        return "xfailed" if report.skipped else "xpassed"
+    return report.outcome
 
 
 # --- the session as a whole ------------------------------------------------------------------------------------
@@ -197,6 +223,8 @@ class SessionHooks:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take in what a test decided, here or in a worker."""
+        if self._session.settings.json is not None:
+            self._ledger.hear(report.nodeid, report.when or "call", _outcome(report), report.duration)
         payload = getattr(report, PAYLOAD, None)
         if payload is None:
             return
@@ -246,21 +274,40 @@ class SessionHooks:
             return
         if self._config.option.collectonly:
             return
-        self._ledger.finish(
-            self._session.settings,
-            stopped=bool(session.shouldstop or session.shouldfail) or session.exitstatus == pytest.ExitCode.INTERRUPTED,
-        )
+        stopped = self._why_stopped(session)
+        self._ledger.finish(self._session.settings, stopped=bool(stopped))
         if self._ledger.broken:
             self._ledger.complaints.insert(0, f"this session is not to be trusted: {self._ledger.broken}")
             if session.exitstatus == pytest.ExitCode.OK:
                 session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
         elif self._ledger.complaints and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
+        self._write_report(int(session.exitstatus), stopped)
+
+    @staticmethod
+    def _why_stopped(session: pytest.Session) -> str:
+        """Why not every selected test ran; empty where all did."""
+        for said in (session.shouldfail, session.shouldstop):
+            if said:
+                return f"the session was stopped ({said})" if isinstance(said, str) else "the session was stopped"
+        if session.exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.USAGE_ERROR):
+            return "the session was interrupted, or not every test could be collected"
+        return ""
+
+    def _write_report(self, status: int, stopped: str) -> None:
+        """The file of ``--retrieval-json``, whatever became of the session."""
+        path = self._session.settings.json
+        if path is None:
+            return
+        from pytest_retrieval_eval.reports.document import document, write_document
+
+        write_document(path, document(self._ledger, status=status, stopped=stopped))
+        self._ledger.written.append(("report", str(path)))
 
     def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
         """One section, a line a gate, and the next command to run."""
         ledger = self._ledger
-        if not (ledger.attempts or ledger.complaints or ledger.notes):
+        if not (ledger.verdicts or ledger.written or ledger.complaints or ledger.notes):
             return
         from pytest_retrieval_eval.reports.terminal import summarise
 

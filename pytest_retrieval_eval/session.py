@@ -109,10 +109,13 @@ class Attempt:
 
     def payload(self) -> dict[str, object] | None:
         """All of it in builtin types, to travel on a test report; None where there is nothing to tell."""
-        if not (self.verdicts or self.command_runs):
+        told = {verdict.reason for verdict in self.verdicts}
+        errors = [error for error in dict.fromkeys(self.errors) if error not in told]
+        if not (self.verdicts or self.command_runs or errors):
             return None
         return {
             "verdicts": [verdict.to_dict() for verdict in self.verdicts],
+            "errors": errors,
             "staged": [file.to_dict() for file in self.staged],
             "command_runs": sorted(self.command_runs),
         }
@@ -251,7 +254,9 @@ class Session:
         if key not in self._staged:
             stem = hashlib.sha256("\0".join(key).encode()).hexdigest()[:32]
             source = self.folder / "staged" / f"{stem}.run.jsonl.gz"
-            run.with_header(**header).save(source)
+            # A baseline of the same hits is the same file.
+            stored = run.without_seconds() if kind == "baseline" else run
+            stored.with_header(**header).save(source)
             self._staged[key] = StagedFile(kind, str(target), str(source), run.digest)
         return self._staged[key]
 
@@ -269,12 +274,27 @@ class Ledger:
         self.broken: str | None = None
         self.deselected = False
         self.written: list[tuple[str, str]] = []
+        self.unchanged: list[str] = []
+        self.outcomes: dict[str, tuple[str, float]] = {}
         self.complaints: list[str] = []
         self.notes: list[str] = []
 
     def receive(self, nodeid: str, payload: dict[str, object]) -> None:
         """Take in one test's payload; a later attempt replaces an earlier one."""
         self.attempts[nodeid] = payload
+
+    def hear(self, nodeid: str, phase: str, outcome: str, seconds: float) -> None:
+        """Take in how one phase (setup, call, teardown) of a test ended; a rerun begins with its setup anew.
+
+        The outcome of a test is pytest's word for it: passed, failed, skipped, xfailed, xpassed, or error where
+        its setup or teardown failed.
+        """
+        before, spent = ("", 0.0) if phase == "setup" else self.outcomes.get(nodeid, ("", 0.0))
+        if phase != "call" and outcome == "failed":
+            outcome = "error"
+        elif phase == "teardown" or (phase == "setup" and outcome == "passed"):
+            outcome = before
+        self.outcomes[nodeid] = outcome, spent + seconds
 
     @property
     def verdicts(self) -> list[tuple[str, Verdict]]:
@@ -306,6 +326,9 @@ class Ledger:
                     'give the baselines names of their own (baseline["NAME"])'
                 )
                 continue
+            if files[0].kind == "baseline" and _says_the_same(files[0]):
+                self.unchanged.append(target)
+                continue
             _put_in_place(files[0])
             self.written.append((files[0].kind, target))
 
@@ -328,6 +351,13 @@ class Ledger:
                 self.notes.append(sentence + " (not all tests ran)")
             else:
                 self.complaints.append(sentence)
+
+
+def _says_the_same(file: StagedFile) -> bool:
+    """Whether the baseline that is there has the same run from the same data: then it stays, and git shows nothing."""
+    from pytest_retrieval_eval.gates.baselines import same_baseline
+
+    return same_baseline(Path(file.target), Path(file.source))
 
 
 def _put_in_place(file: StagedFile) -> None:

@@ -96,6 +96,7 @@ FLAGS = (
         {"action": "append", "default": [], "metavar": "[DATASET=]PATH"},
     ),
     Flag("--retrieval-save-runs", "save the runs that were gated into this folder", {"metavar": "DIR"}),
+    Flag("--retrieval-json", "write every gate of the session into this JSON file", {"metavar": "PATH"}),
     Flag(
         "--retrieval-update",
         "write baselines from the runs of this session: new = only those that are missing, "
@@ -131,6 +132,7 @@ class Settings:
     command_runs: Mapping[str | None, Path | str] = field(default_factory=dict)
     save_runs: Path | None = None
     update: Literal["new", "all"] | None = None
+    json: Path | None = None
 
     @classmethod
     def parse(
@@ -180,6 +182,7 @@ class Settings:
             command_runs=_command_runs(cast("Sequence[str]", options.get("retrieval_run") or ()), here),
             save_runs=here / str(save) if save else None,
             update=cast("Literal['new', 'all'] | None", update),
+            json=json_path(options.get("retrieval_json"), here),
         )
 
     @property
@@ -218,6 +221,16 @@ def _gate_files(ini: Mapping[str, object]) -> tuple[str, ...]:
                 f"retrieval_gate_files: {pattern!r} names no YAML files: expected a pattern such as *.gates.yaml"
             )
     return tuple(patterns)
+
+
+def json_path(value: object, here: Path) -> Path | None:
+    """Where ``--retrieval-json`` is to be written, if anywhere."""
+    if value is None:
+        return None
+    path = here / str(value)
+    if not value or path.is_dir():
+        raise SettingsError(f"--retrieval-json={value}: expected the name of a file, and this is a folder")
+    return path
 
 
 def _unless_url(place: str, folder: Path) -> Path | str:

@@ -286,6 +286,10 @@ class Run:
         file = replace(self._file, depth=depth, header={**self._file.header, **values})
         return Run(file, name=self.name, source=self.source)
 
+    def without_seconds(self) -> Run:
+        """The same run without how long each query took, which differs from one machine and hour to the next."""
+        return Run(replace(self._file, seconds={}), name=self.name, source=self.source)
+
     def to_dict(self) -> dict[str, Any]:
         """``{query: {document: score}}``; of a list, ``[(document, score), …]``, or ``[document, …]``."""
         result: dict[str, Any] = {}

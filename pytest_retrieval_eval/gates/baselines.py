@@ -15,11 +15,13 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_retrieval_eval.collection.elsewhere import refuse_lfs_pointer
+from pytest_retrieval_eval.collection.files import read_bytes
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import DataError, GateError
+from pytest_retrieval_eval.gates.verdict import builtin
 from pytest_retrieval_eval.gates.wording import counted, listed, shown
 
 if TYPE_CHECKING:
@@ -62,18 +64,44 @@ def provenance(run: Run, dataset: Dataset) -> dict[str, object]:
     ``dirty`` (None outside a git repository), ``time`` (UTC, ISO 8601, seconds), ``versions``. The depth is
     the run's own.
     """
-    commit, dirty = _commit(str(Path.cwd()))
     return {
         "retriever": run.name,
         "dataset": dataset.name,
         "labels": dataset.label_digest,
         "query_set": queries_digest(dataset),
         "corpus": dataset.corpus_digest,
-        "commit": commit,
-        "dirty": dirty,
         "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "versions": {"python": platform.python_version(), **_versions()},
+        **made_with(),
     }
+
+
+def described_run(run: Run) -> dict[str, Any]:
+    """Where a run comes from, as far as it says so."""
+    return {
+        "name": run.name,
+        "source": run.source,
+        "depth": run.depth,
+        "queries": len(run.query_ids),
+        "header": builtin(run.header),
+    }
+
+
+def described_dataset(dataset: Dataset, candidate: Run) -> dict[str, Any]:
+    """Which data a gate was measured on; the digest of a large corpus is None where no run says it."""
+    return {
+        "name": dataset.name,
+        "path": None if dataset.path is None else str(dataset.path),
+        "labels": dataset.label_digest,
+        "query_set": queries_digest(dataset),
+        "corpus": _corpus_digest(dataset, candidate),
+    }
+
+
+def made_with() -> dict[str, Any]:
+    """``commit`` and ``dirty`` of the working directory, and ``versions`` of what computes here."""
+    commit, dirty = _commit(str(Path.cwd()))
+    versions = {"python": platform.python_version(), **_versions()}
+    return {"commit": commit, "dirty": dirty, "versions": versions}
 
 
 def changes_since(
@@ -104,6 +132,24 @@ def changes_since(
     if baseline.depth is not None and candidate.depth is not None and baseline.depth != candidate.depth:
         changes.append(f"the baseline is {baseline.depth} deep, the run under test {candidate.depth}")
     return tuple(changes)
+
+
+# What a header says about the saving, not about the run.
+_OF_THE_SAVING = ("time", "commit", "dirty", "versions")
+
+
+def same_baseline(old: Path, new: Path) -> bool:
+    """Whether two stored runs are equal, and were made from equal data; who saved them and when does not matter."""
+    try:
+        return old.exists() and _content(old) == _content(new)
+    except (DataError, ValueError):  # what cannot be read is to be replaced
+        return False
+
+
+def _content(path: Path) -> tuple[dict[str, object], bytes]:
+    header, _, rows = read_bytes(path).partition(b"\n")
+    said = json.loads(header)
+    return {key: value for key, value in said.items() if key not in _OF_THE_SAVING}, rows
 
 
 def queries_digest(dataset: Dataset) -> str:

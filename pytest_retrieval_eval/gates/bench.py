@@ -26,7 +26,7 @@ class Bench(Protocol):
 
     Every look-up raises a ``GateError`` whose message says what to do; it never returns something empty
     instead. A bench may have an attribute ``weak_drop`` (the mean drop that a passing gate should be able to
-    detect, 0.02 where it is absent).
+    detect, 0.02 where it is absent), and one ``provenance`` (True: verdicts say where their numbers come from).
     """
 
     def dataset(self, name: str | None) -> Dataset:

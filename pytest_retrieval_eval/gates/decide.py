@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from pytest_retrieval_eval.errors import GateError, GateFailure, MeasureError
-from pytest_retrieval_eval.gates.baselines import MissingBaselineError, changes_since
+from pytest_retrieval_eval.gates.baselines import (
+    MissingBaselineError,
+    changes_since,
+    described_dataset,
+    described_run,
+)
 from pytest_retrieval_eval.gates.bench import Baseline
 from pytest_retrieval_eval.gates.causes import causes_of_loss, causes_of_missing
 from pytest_retrieval_eval.gates.corrections import Adjustment, adjustments
@@ -233,7 +238,14 @@ def _common(case: Case) -> dict[str, Any]:
         "value": side.mean,
         "cutoff": cutoff_of(gate.measure),
         "judged_k": side.judged_at.cutoff,
+        "provenance": _provenance(case) if getattr(case.bench, "provenance", False) and not case.slice else {},
     }
+
+
+def _provenance(case: Case) -> dict[str, Any]:
+    """Where the numbers come from, in builtin types; of a gate's slices it is the gate's own."""
+    found = {"dataset": described_dataset(case.side.dataset, case.side.run), "run": described_run(case.side.run)}
+    return found if case.reference is None else {**found, "reference": described_run(case.reference.run)}
 
 
 def _against_number(case: Case, target: float, also: Side | None) -> Verdict:

@@ -135,10 +135,12 @@ class Verdict:
         p_adjusted, correction: ``p`` adjusted within the family that the comparison is decided in, and by
             what (``holm`` or ``bh``); None where it stands alone.
         by: the tag whose values are the slices.
-        slices: a verdict for each slice, worst first; ``slice`` names it, ``decides`` says whether it has the
-            queries that it takes.
+        slices: a verdict for each slice, worst first.
+        slice, decides: of a slice, which one it is, and whether it has the queries that it takes to decide.
         members: the verdicts of a family: of a list of measures, or of what ``gate_family`` collected.
         collected: whether a family has yet to decide; until then a verdict is truthy.
+        provenance: where the numbers come from, where the bench asks for it: of ``run`` and ``reference`` name,
+            source, depth, queries and header, of ``dataset`` name, path and the digests of labels, queries and corpus.
     """
 
     gate: str
@@ -192,6 +194,7 @@ class Verdict:
     slices: tuple[Verdict, ...] = ()
     members: tuple[Verdict, ...] = ()
     collected: bool = False
+    provenance: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -223,6 +226,7 @@ class Verdict:
         for name in _PARTS:
             result[name] = [part.to_dict() for part in result[name]]
         result["to_judge"] = [list(pair) for pair in self.to_judge]
+        result["provenance"] = _copy(self.provenance)
         return result
 
     @classmethod

@@ -44,6 +44,8 @@ def summarise(terminal: TerminalReporter, ledger: Ledger) -> None:
         terminal.write_line(adjusted)
     for kind, target in ledger.written:
         terminal.write_line(f"{kind} written: {target}", cyan=True)
+    for target in ledger.unchanged:
+        terminal.write_line(f"baseline unchanged: {target}")
     for note in ledger.notes:
         terminal.write_line(f"note: {note}", yellow=True)
     for complaint in ledger.complaints:

@@ -1,0 +1,244 @@
+"""`--retrieval-json`: every gate with its whole verdict, never half a file, never an earlier session's."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import jsonschema
+import pytest
+from support import HITS
+
+from pytest_retrieval_eval.gates.verdict import QueryDiff, Verdict
+from pytest_retrieval_eval.reports import schema
+from pytest_retrieval_eval.reports.document import GatedTest, Report, unfinished, write_document
+
+TESTS = """
+import pytest
+
+def test_held(recall_at):
+    assert recall_at(2) >= 0.3
+
+def test_two(gate, baseline):
+    gate("recall@2 >= baseline")
+    gate("mrr@2 >= 0.99")
+
+def test_errs(recall_at):
+    assert recall_at(200) >= 0.5
+
+def test_compares_nothing(recall_at):
+    recall_at(2)
+
+@pytest.mark.xfail(strict=False)
+def test_expected(recall_at):
+    assert recall_at(2) >= 0.9
+
+def test_of_another_kind():
+    pass
+
+def test_breaks_afterwards(recall_at):
+    assert recall_at(2) >= 0.3
+    raise ValueError("x")
+"""
+
+
+def refuse(name):
+    raise ValueError(f"{name} is no JSON")
+
+
+def read(project, name="out/report.json"):
+    found = json.loads((project.path / name).read_text(encoding="utf-8"), parse_constant=refuse)
+    jsonschema.validate(found, schema.schema(), jsonschema.Draft202012Validator)
+    return found
+
+
+def session(project, *arguments, own_process=False):
+    return project.run("--retrieval-json=out/report.json", *arguments, own_process=own_process)
+
+
+def by_name(report):
+    return {test["nodeid"].rpartition("::")[2]: test for test in report["tests"]}
+
+
+def without_times(report):
+    report = {key: value for key, value in report.items() if key != "time"}
+    report["tests"] = [{**test, "seconds": None} for test in report["tests"]]
+    return report
+
+
+@pytest.fixture
+def gated(project):
+    project.test("def test_it(recall_at, baseline):\n    assert recall_at(2) >= baseline\n")
+    project.run("--retrieval-update=new")
+    project.conftest({**HITS, "q1": ["b", "c"]})
+    return project
+
+
+def test_every_gate_of_a_session(gated):
+    gated.test(TESTS)
+    result = session(gated)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["report written: *report.json"])
+    report = read(gated)
+    assert (report["complete"], report["incomplete_because"], report["exit_status"]) == (True, None, 1)
+    assert report["counts"] == {"error": 1, "failed": 2, "passed": 2}
+    found = by_name(report)
+    assert {name: test["outcome"] for name, test in found.items()} == {
+        "test_held": "passed",
+        "test_two": "failed",
+        "test_errs": "failed",
+        "test_compares_nothing": "failed",
+        "test_expected": "xfailed",
+        "test_breaks_afterwards": "failed",
+    }
+    assert all(test["seconds"] > 0 for test in report["tests"])
+    (verdict,) = found["test_two"]["verdicts"]  # the first gate raised
+    assert verdict["gate"] == "recall@2 >= baseline"
+    assert (verdict["status"], verdict["n"], verdict["reference"], verdict["value"]) == ("failed", 4, 0.625, 0.375)
+    (query,) = verdict["queries"]
+    assert (query["query_id"], query["before"], query["after"]) == ("q1", 1.0, 0.0)
+    assert query["moves"][0]["doc_id"] == "a"
+    assert verdict["p"] == 1.0
+    assert Verdict.from_dict(verdict).to_dict() == verdict
+    assert "declares depth 100" in found["test_errs"]["verdicts"][0]["reason"]
+    assert found["test_errs"]["errors"] == []
+    assert found["test_compares_nothing"]["verdicts"] == []
+    assert "compared nothing" in found["test_compares_nothing"]["errors"][0]
+    # The same from two workers, up to times; sorted by node id.
+    assert [test["nodeid"] for test in report["tests"]] == sorted(test["nodeid"] for test in report["tests"])
+    assert session(gated, "-n2").ret == 1
+    assert without_times(read(gated)) == without_times(report)
+
+
+def test_where_the_numbers_come_from(gated):
+    session(gated)
+    ((verdict,),) = [test["verdicts"] for test in read(gated)["tests"]]
+    run, reference, dataset = (verdict["provenance"][side] for side in ("run", "reference", "dataset"))
+    assert (run["name"], run["depth"], run["queries"]) == ("retriever", 100, 4)
+    assert reference["header"]["retriever"] == "retriever"
+    assert reference["source"].endswith("main.run.jsonl.gz")
+    assert dataset["name"] == "small"
+    assert dataset["labels"] == reference["header"]["labels"]
+    assert dataset["query_set"] == reference["header"]["query_set"]
+    assert dataset["corpus"] is None
+
+
+def test_what_was_written_and_what_not(project):
+    project.test("def test_it(recall_at, baseline):\n    assert recall_at(2) >= baseline\n")
+    session(project, "--retrieval-update=all")
+    report = read(project)
+    assert [(file["kind"], file["path"].rpartition("/")[2]) for file in report["written"]] == [
+        ("baseline", "main.run.jsonl.gz")
+    ]
+    assert report["counts"] == {"updated": 1}
+    session(project, "--retrieval-update=all")
+    assert (read(project)["written"], len(read(project)["unchanged"])) == ([], 1)
+
+
+def test_an_empty_session_and_a_part_of_one(project):
+    project.test("def test_it(recall_at):\n    assert recall_at(2) >= 0.5\ndef test_other():\n    pass\n")
+    session(project, "-k", "other")
+    report = read(project)
+    assert (report["tests"], report["complete"], report["deselected"]) == ([], True, True)
+
+
+def test_stopping_is_said(gated, dist):
+    gated.test("def test_a(recall_at, baseline):\n    assert recall_at(2) >= baseline\ndef test_b():\n    pass\n" * 1)
+    session(gated, "-x", *dist)
+    report = read(gated)
+    assert not report["complete"]
+    assert "stopp" in report["incomplete_because"] or "interrupted" in report["incomplete_because"]
+    assert report["counts"] == {"failed": 1}
+
+
+# --- never a file of an earlier session -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stale(project):
+    project.test("def test_it(recall_at):\n    assert recall_at(2) >= 0.5\n")
+    (project.path / "out").mkdir()
+    (project.path / "out/report.json").write_text('{"complete": true, "of": "an earlier session"}')
+    return project
+
+
+def test_an_ini_value_that_cannot_be_used(stale):
+    stale.ini("retrieval_depth = 0")
+    assert session(stale).ret == 4
+    assert read(stale)["incomplete_because"] == "the session has not ended, or was killed"
+
+
+def test_a_conftest_that_cannot_be_imported(stale):
+    (stale.path / "conftest.py").write_text("import nothing_of_this_name\n")
+    assert session(stale).ret == 4
+    assert not read(stale)["complete"]
+
+
+def test_a_module_that_cannot_be_collected(stale):
+    stale.test("import nothing_of_this_name\n", "test_other.py")
+    assert session(stale).ret == 2
+    assert "not every test could be collected" in read(stale)["incomplete_because"]
+
+
+def test_a_process_that_is_killed(stale):
+    stale.test("import os\ndef test_dies():\n    os._exit(1)\n", "test_zdies.py")
+    session(stale, own_process=True)
+    assert not read(stale)["complete"]
+
+
+def test_a_lost_worker(stale):
+    stale.test("import os\ndef test_dies():\n    os._exit(0)\n", "test_dies.py")
+    assert session(stale, "-n2").ret != 0
+    assert read(stale)["incomplete_because"].startswith("the worker gw")
+
+
+def test_an_internal_error(stale):
+    with (stale.path / "conftest.py").open("a") as file:
+        file.write("def pytest_runtest_logfinish(nodeid):\n    raise RuntimeError('from a hook')\n")
+    assert session(stale).ret == 3
+    report = read(stale)
+    assert report["incomplete_because"] == "pytest had an internal error (RuntimeError)"
+    assert report["counts"] == {"weak": 1} or report["counts"] == {"passed": 1}
+
+
+def test_what_runs_nothing_writes_nothing(stale):
+    before = (stale.path / "out/report.json").read_text()
+    session(stale, "--collect-only")
+    assert (stale.path / "out/report.json").read_text() == before
+
+
+def test_a_folder_is_no_report(project):
+    project.test("def test_it(recall_at):\n    assert recall_at(2) >= 0.5\n")
+    result = project.run("--retrieval-json=eval")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*--retrieval-json=eval: expected the name of a file*"])
+
+
+# --- the document -----------------------------------------------------------------------------------------------
+
+
+def test_numbers_without_a_word_in_json_are_null(tmp_path):
+    query = QueryDiff("q1", math.nan, tags={"weight": math.inf, "lang": "\ud800"})
+    verdict = Verdict("recall@5 >= 0.5", "failed", "…", "recall@5", ">=", bound=-math.inf, queries=(query,))
+    path = tmp_path / "deep" / "report.json"
+    write_document(path, Report(tests=(GatedTest("t", "failed", 0.1, (), (verdict,)),)))
+    found = json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
+    (written,) = found["tests"][0]["verdicts"]
+    assert written["bound"] is None
+    assert (written["queries"][0]["after"], written["queries"][0]["tags"]["weight"]) == (None, None)
+
+
+def test_an_unfinished_report_is_a_report():
+    jsonschema.validate(unfinished().to_dict(), schema.schema(), jsonschema.Draft202012Validator)
+
+
+def test_the_shipped_schema_is_the_classes_own():
+    jsonschema.Draft202012Validator.check_schema(schema.schema())
+    command = "python -m pytest_retrieval_eval.reports.schema"
+    assert schema.SHIPPED.read_text(encoding="utf-8") == schema.text(), f"make it anew: {command}"
+
+
+def test_every_field_is_described():
+    for name, definition in schema.schema()["$defs"].items():
+        missing = [field for field, said in definition["properties"].items() if "description" not in said]
+        assert name not in ("Verdict", "GatedTest", "WrittenFile") or missing == []
