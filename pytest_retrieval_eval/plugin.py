@@ -307,7 +307,7 @@ class SessionHooks:
     def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
         """One section, a line a gate, and the next command to run."""
         ledger = self._ledger
-        if not (ledger.verdicts or ledger.written or ledger.complaints or ledger.notes):
+        if not (ledger.has_verdicts or ledger.written or ledger.complaints or ledger.notes):
             return
         from pytest_retrieval_eval.reports.terminal import summarise
 

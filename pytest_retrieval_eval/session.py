@@ -297,6 +297,11 @@ class Ledger:
         self.outcomes[nodeid] = outcome, spent + seconds
 
     @property
+    def has_verdicts(self) -> bool:
+        """Whether any test compared anything."""
+        return any(payload["verdicts"] for payload in self.attempts.values())
+
+    @property
     def verdicts(self) -> list[tuple[str, Verdict]]:
         """(node id, verdict) of every gate of the session."""
         from pytest_retrieval_eval.gates.verdict import Verdict

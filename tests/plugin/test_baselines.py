@@ -57,6 +57,44 @@ def test_new_keeps_what_is_there_and_all_replaces_it(project, dist):
     assert lines_of(project.path / PLACE)[1]["hits"][0]["id"] == "b"
 
 
+def test_an_equal_run_leaves_the_file_as_it_is(project, dist):
+    project.test(GATE)
+    project.run("--retrieval-update=new")
+    path = project.path / PLACE
+    # Saved at another time, from another commit, with other versions: the same run from the same data all the same.
+    header, *rows = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
+    said = json.loads(header)
+    assert "seconds" not in json.loads(rows[0])
+    said |= {"time": "2020-01-01T00:00:00+00:00", "commit": "0" * 40, "dirty": True, "versions": {"numpy": "1.26.0"}}
+    with gzip.GzipFile(path, "wb", mtime=0) as file:
+        file.write(json.dumps(said, sort_keys=True).encode() + b"\n" + b"".join(rows))
+    before = path.read_bytes()
+    result = project.run("--retrieval-update=all", *dist)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["baseline unchanged: *main.run.jsonl.gz"])
+    result.stdout.no_fnmatch_line("*git add*")
+    assert path.read_bytes() == before
+    # Other labels are other data: the file says what it was measured on.
+    project.dataset(qrels={"q1": {"a": 2}, "q2": {"b": 2}, "q3": {"c": 1, "d": 1}, "q4": {"d": 3}})
+    project.run("--retrieval-update=all").stdout.fnmatch_lines(["baseline written: *main.run.jsonl.gz"])
+    assert path.read_bytes() != before
+    # What cannot be read is replaced.
+    path.write_bytes(b"\x1f\x8b cut off")
+    project.run("--retrieval-update=all").stdout.fnmatch_lines(["baseline written: *main.run.jsonl.gz"])
+    assert lines_of(path)[0]["format"] == "retrieval-run"
+
+
+def test_a_baseline_is_the_same_bytes_up_to_time_and_commit(project):
+    project.test(GATE)
+    found = []
+    for _ in range(2):
+        project.run("--retrieval-update=all")
+        header, *rows = lines_of(project.path / PLACE)
+        found.append(({**header, "time": "", "commit": "", "dirty": ""}, rows))
+        (project.path / PLACE).unlink()
+    assert found[0] == found[1]
+
+
 def test_only_baselines_of_gates_that_ran_are_written(project, dist):
     project.test(
         "def test_main(recall_at, baseline):\n    assert recall_at(2) >= baseline\n"

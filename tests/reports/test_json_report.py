@@ -7,7 +7,7 @@ import math
 
 import jsonschema
 import pytest
-from support import HITS
+from support import HITS, ROOT
 
 from pytest_retrieval_eval.gates.verdict import QueryDiff, Verdict
 from pytest_retrieval_eval.reports import schema
@@ -236,6 +236,21 @@ def test_the_shipped_schema_is_the_classes_own():
     jsonschema.Draft202012Validator.check_schema(schema.schema())
     command = "python -m pytest_retrieval_eval.reports.schema"
     assert schema.SHIPPED.read_text(encoding="utf-8") == schema.text(), f"make it anew: {command}"
+
+
+def test_the_page_shows_a_report():
+    page = (ROOT / "docs/reference/report-json.md").read_text(encoding="utf-8")
+    shown = json.loads(page.partition("```json\n")[2].partition("```")[0])
+    known = schema.schema()
+    assert list(shown) == list(known["properties"])
+    (test,) = shown["tests"]
+    assert list(test) == list(known["$defs"]["GatedTest"]["properties"])
+    assert set(test["verdicts"][0]) <= set(known["$defs"]["Verdict"]["properties"])
+    for name in ("queries", "causes", "provenance"):
+        assert name in known["$defs"]["Verdict"]["properties"]
+    from importlib.resources import files
+
+    assert (files("pytest_retrieval_eval.reports") / "retrieval-report.schema.json").is_file()
 
 
 def test_every_field_is_described():
