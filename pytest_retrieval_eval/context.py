@@ -137,6 +137,22 @@ def _parts_of(node: pytest.Item, definition: FixtureDef[object]) -> dict[str, st
     return parts
 
 
+def _refuse_foreign(node: pytest.Item, names: Sequence[str]) -> None:
+    """Refuse a fixture of another folder's conftest.py: pytest gives those outside its root folder to every test."""
+    root = node.config.rootpath
+    for name in names:
+        definition = fixture_definition(node, name)
+        code = getattr(definition.func, "__code__", None) if definition is not None and not definition.baseid else None
+        file = Path(code.co_filename) if code is not None else root
+        outside = file.name == "conftest.py" and file.is_absolute() and root not in file.parents
+        if outside and file.parent not in node.path.parents:
+            raise GateError(
+                f"the fixture {name} in effect here is that of {file}, which is not above this test: pytest gives "
+                f"the fixtures of every conftest.py outside its root folder ({root}) to all tests. Start it with "
+                "a --rootdir that holds them all"
+            )
+
+
 def parameters_of(node: pytest.Item) -> Mapping[str, object]:
     """The parameters of a test: those of its fixtures and those that it was given directly."""
     return cast("Mapping[str, object]", getattr(getattr(node, "callspec", None), "params", {}))
@@ -156,8 +172,11 @@ def ask(request: pytest.FixtureRequest, name: str) -> object:
     """The value of a fixture for a gate: one that skips is an error, since a skipped gate measured nothing."""
     node = cast(pytest.Item, request._pyfuncitem)
     definition = fixture_definition(node, name)
-    if definition is not None and definition.scope != "function" and not is_ours(definition):
-        session_of(request.config).note_parts(name, _place_of(definition), _parts_of(node, definition))
+    if definition is not None and not is_ours(definition):
+        parts = _parts_of(node, definition)
+        _refuse_foreign(node, (name, *parts))
+        if definition.scope != "function":
+            session_of(request.config).note_parts(name, _place_of(definition), parts)
     with _no_evasion(name):
         return request.getfixturevalue(name)
 
@@ -382,6 +401,7 @@ def retriever_run(request: pytest.FixtureRequest, dataset: Dataset) -> Run:
         )
     session = session_of(request.config)
     place, parts = _place_of(definition), _parts_of(node, definition)
+    _refuse_foreign(node, ("retriever", *parts))
     session.note_parts("retriever", place, parts)
     varied = sorted({"retriever", *parts} & set(parameters_of(node)) - {"retrieval_context"})
     if varied:

@@ -85,6 +85,28 @@ def test_two_folders_with_their_own_retriever_keep_apart(project, dist):
     assert project.retriever_calls == 2
 
 
+@pytest.mark.parametrize("name", ["retriever", "part", "retrieval_run"])
+def test_a_fixture_of_another_folder_outside_the_root_is_refused(project, dist, name):
+    (project.path / "conftest.py").unlink()
+    project.ini(datasets=("small = ../eval/small",))
+    (project.path / "root").mkdir()
+    (project.path / "pytest.ini").rename(project.path / "root" / "pytest.ini")
+    project.run_file("runs/best.trec", PERFECT)
+    for folder in ("one", "two"):
+        value = repr(str(project.path / "runs/best.trec")) if name == "retrieval_run" else "lambda query: ['a', 'b']"
+        more = "@pytest.fixture(scope='session')\ndef retriever(part):\n    return part\n" if name == "part" else ""
+        project.test(
+            f"import pytest\n@pytest.fixture(scope='session')\ndef {name}():\n    return {value}\n{more}",
+            f"{folder}/conftest.py",
+        )
+        project.test("def test_it(recall_at):\n    recall_at(2) >= 0.1\n", f"{folder}/test_{folder}.py")
+    folders = ("-c", "root/pytest.ini", "--rootdir", "root", "--import-mode=importlib", "one", "two")
+    result = project.run(*folders, *dist)
+    result.assert_outcomes(passed=1, failed=1)
+    assert "which is not above this test" in result.stdout.str()
+    project.run(*folders[:-1]).assert_outcomes(passed=1)
+
+
 def test_two_folders_with_their_own_dataset_keep_apart(project, dist):
     for folder, grade in (("one", 1), ("two", 0)):
         project.test(
