@@ -227,6 +227,8 @@ class SessionHooks:
             self._ledger.hear(report.nodeid, report.when or "call", _outcome(report), report.duration)
         payload = getattr(report, PAYLOAD, None)
         if payload is None:
+            if report.when == "setup":
+                self._ledger.receive(report.nodeid, None)
             return
         self._sent += 1
         self._ledger.receive(report.nodeid, payload)

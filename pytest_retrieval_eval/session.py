@@ -279,9 +279,11 @@ class Ledger:
         self.complaints: list[str] = []
         self.notes: list[str] = []
 
-    def receive(self, nodeid: str, payload: dict[str, object]) -> None:
-        """Take in one test's payload; a later attempt replaces an earlier one."""
-        self.attempts[nodeid] = payload
+    def receive(self, nodeid: str, payload: dict[str, object] | None) -> None:
+        """Take in one test's payload; a later attempt replaces an earlier one, also with nothing to tell (None)."""
+        self.attempts.pop(nodeid, None)
+        if payload is not None:
+            self.attempts[nodeid] = payload
 
     def hear(self, nodeid: str, phase: str, outcome: str, seconds: float) -> None:
         """Take in how one phase (setup, call, teardown) of a test ended; a rerun begins with its setup anew.
@@ -331,10 +333,14 @@ class Ledger:
                     'give the baselines names of their own (baseline["NAME"])'
                 )
                 continue
-            if files[0].kind == "baseline" and _says_the_same(files[0]):
-                self.unchanged.append(target)
+            try:
+                if files[0].kind == "baseline" and _says_the_same(files[0]):
+                    self.unchanged.append(target)
+                    continue
+                _put_in_place(files[0])
+            except (GateError, OSError) as error:
+                self.complaints.append(f"{target} was not written: {error}")
                 continue
-            _put_in_place(files[0])
             self.written.append((files[0].kind, target))
 
     def _staged_files(self) -> dict[str, list[StagedFile]]:

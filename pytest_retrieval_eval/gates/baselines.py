@@ -6,6 +6,7 @@ from the digests in its header.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -47,12 +48,15 @@ def read_baseline(path: Path, *, how_to_create: str) -> Run:
         raise MissingBaselineError(
             f"no baseline yet ({path} does not exist). Create it with: {how_to_create}"
         ) from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot read the file: {error.strerror or error}") from None
     return _read(path, stat.st_mtime_ns, stat.st_size)
 
 
 @functools.lru_cache(maxsize=8)
 def _read(path: Path, changed: int, size: int) -> Run:
-    with open(path, "rb") as file:
+    # What cannot be opened is an error of Run.read, in its words.
+    with contextlib.suppress(OSError), open(path, "rb") as file:
         refuse_lfs_pointer(file.read(64), str(path))
     return Run.read(path)
 

@@ -77,8 +77,8 @@ def check(gate: Gate, bench: Bench, candidate: Callable[[], Side] | None = None)
             return cast("Verdict", family.collect([case], verdict))
     except GateError as error:
         record_error(str(gate), gate.measure, gate.operator, gate.options, bench, error)
-        # Without the frames in between: the error is a sentence, and its place is the user's comparison.
-        raise error.with_traceback(None)  # noqa: B904
+        # Without the frames in between and its cause: the error is a sentence, and its place is the user's comparison.
+        raise error.with_traceback(None) from None
     return concluded(verdict, bench)
 
 

@@ -59,7 +59,7 @@ def check_gates(gates: Sequence[Gate], bench: Bench, candidates: Sequence[Callab
     except GateError as error:
         first = gates[0]
         record_error(family_text(gates), _measures(gates), first.operator, first.options, bench, error)
-        raise error.with_traceback(None)  # noqa: B904  (it is the same error, without our frames)
+        raise error.with_traceback(None) from None
     return concluded(verdict, bench)
 
 

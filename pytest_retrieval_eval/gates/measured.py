@@ -112,7 +112,7 @@ class Measured:
             gates = [Gate(measure, operator, other, self._options) for measure in self._measures]  # type: ignore[arg-type]
         except GateError as error:
             record_error(text, self._names, operator, self._options, self._bench, error)
-            raise error.with_traceback(None)  # noqa: B904  (it is the same error, without our frames)
+            raise error.with_traceback(None) from None
         sides = [partial(self._measured, measure) for measure in self._measures]
         if len(gates) == 1:
             return check(gates[0], self._bench, sides[0])

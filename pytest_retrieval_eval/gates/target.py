@@ -177,6 +177,11 @@ class Target:
     __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _refuse_arithmetic
     __pow__ = __rpow__ = _refuse_arithmetic
 
+    def _refuse_sign(self) -> NoReturn:
+        raise OperandError(f"-({self}) has no meaning: a target is a · run + b with a > 0")
+
+    __neg__ = __abs__ = _refuse_sign
+
     def _refuse_comparison(self, other: object) -> NoReturn:
         raise OperandError(f"{self} is a target and has no value of its own: write assert_metric('recall@5') >= {self}")
 

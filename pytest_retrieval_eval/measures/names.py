@@ -79,6 +79,8 @@ class Measure:
         ...
         pytest_retrieval_eval.errors.MeasureError: unknown measure recal@5: did you mean recall@5?
         """
+        if not isinstance(text, str):
+            raise MeasureError(f"a measure is named by a text such as recall@5, not by {text!r}.")
         return _parse(text)
 
     def checked(self) -> Measure:

@@ -293,3 +293,49 @@ def test_the_folder_of_baselines_may_be_a_url(project):
     result = project.run()
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines([f"*{url}/small/none.run.jsonl.gz: there is no such file*"])
+
+
+def test_a_folder_in_the_place_of_a_baseline_is_one_sentence(project, dist):
+    (project.path / "eval/small/baselines/main.run.jsonl.gz").mkdir(parents=True)
+    project.test(
+        "import pytest\n@pytest.mark.xfail\ndef test_it(recall_at, baseline):\n    recall_at(2) >= baseline\n"
+        "def test_other(recall_at, baseline):\n    recall_at(2) >= baseline['other']\n"
+    )
+    result = project.run(*dist)
+    result.assert_outcomes(failed=2)
+    result.stdout.re_match_lines([r"E .*DataError: .*main.run.jsonl.gz is a folder"])
+    result = project.run("--retrieval-update=all", *dist)
+    assert result.ret == 4
+    result.stdout.re_match_lines([r"ERROR: .*main.run.jsonl.gz was not written: .* is a folder"])
+    result.stdout.fnmatch_lines(["baseline written: *other.run.jsonl.gz"])
+    assert "Traceback" not in result.stdout.str() + result.stderr.str()
+
+
+def test_a_file_above_the_baseline_is_one_sentence(project):
+    (project.path / "eval/small/baselines").touch()
+    project.test(GATE)
+    result = project.run()
+    result.assert_outcomes(failed=1)
+    result.stdout.re_match_lines([r"E .*DataError: .*cannot read the file: Not a directory"])
+    result = project.run("--retrieval-update=all")
+    assert result.ret == 4
+    assert "was not written" in result.stdout.str()
+
+
+def test_an_attempt_that_measured_nothing_leaves_nothing_of_the_one_before(project):
+    project.test(
+        "import pathlib, pytest\n"
+        "@pytest.fixture\ndef again():\n"
+        "    if pathlib.Path('seen').exists():\n        raise KeyError('gone')\n    pathlib.Path('seen').touch()\n"
+        "def test_it(again, recall_at, baseline):\n    recall_at(2) >= baseline\n    raise KeyError('later')\n"
+    )
+    (project.path / "conftest.py").write_text(
+        (project.path / "conftest.py").read_text() + "from _pytest.runner import runtestprotocol\n"
+        "def pytest_runtest_protocol(item, nextitem):\n"
+        "    runtestprotocol(item, nextitem=nextitem)\n"
+        "    runtestprotocol(item, nextitem=nextitem)\n"
+        "    return True\n"
+    )
+    result = project.run("--retrieval-update=all")
+    result.assert_outcomes(failed=1, errors=1)
+    assert "baseline written" not in result.stdout.str()

@@ -39,6 +39,8 @@ MISUSED = {
     "truth value": ("assert recall_at(2)", "compare it directly"),
     "equality": ("assert recall_at(2) == 0.625", "chance"),
     "unknown measure": ("assert metric('recal@5') >= 0.1", "did you mean recall@5"),
+    "no name of a measure": ("assert metric(None) >= 0.1", "named by a text"),
+    "a negative run": ("from pytest_retrieval_eval import baseline\n    assert recall_at(2) >= -baseline", "a > 0"),
     "cut-off 0": ("assert recall_at(0) >= 0", "cut-off"),
     "unknown keyword": ("assert recall_at(2, wher={'type': 'faq'}) >= 0.1", "did you mean where"),
     "unknown tag": ("assert recall_at(2, where={'typ': 'faq'}) >= 0.1", "did you mean type"),
@@ -213,6 +215,14 @@ def test_an_error_shows_no_traceback_through_the_engine(project):
     project.test("def test_it(metric):\n    assert metric('recall@2', where={'typ': 1}) >= 0.7\n")
     text = project.run().stdout.str()
     assert "pytest_retrieval_eval/" not in text.replace("\\", "/")
+
+
+def test_an_error_of_a_file_shows_no_traceback_either(project):
+    project.test("def test_it(metric):\n    assert metric('recall@2', run='eval') >= 0.7\n")
+    text = project.run().stdout.str()
+    assert "eval is a folder; expected a file" in text
+    assert "pytest_retrieval_eval/" not in text.replace("\\", "/")
+    assert "direct cause" not in text
 
 
 def test_in_ci_the_message_is_printed_once(project, monkeypatch):
