@@ -34,6 +34,10 @@ NOTHING_COMPARED = (
     "`assert assert_recall_at(5) >= baseline` (`float(...)`, `if` and an assert that was compiled away are no "
     "comparison)"
 )
+NEVER_ENDED = (
+    "this test began a gate_family and never ended it, so that its comparisons were not decided: use it in a `with` "
+    "statement"
+)
 LEFT_OPEN = (
     "this test made {measured} and never compared it: compare it, as in `assert assert_recall_at(5) >= baseline`, "
     "or use `evaluate(...)` for a plain number"
@@ -97,6 +101,8 @@ class Attempt:
         """Raise :class:`GateError` if the test asked for a gate and none was decided, or not every one was."""
         if not self.asked:
             return
+        if self.family is not None:
+            raise GateError(NEVER_ENDED)
         if not any(verdict.status != "error" for verdict in self.verdicts):
             raise GateError(NOTHING_COMPARED.format(fixtures=" and ".join(sorted(self.asked))))
         if self.elsewhere:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -213,15 +213,19 @@ def _tags(side: Side, lost: Bools, what: str) -> list[str]:
     which are tested does not depend on which queries were lost.
     """
     queries, ids = side.dataset.queries, side.scores.query_ids
-    having: dict[tuple[str, str], list[int]] = {}
+    having: dict[tuple[str, bool, object], list[int]] = {}
     for place, query_id in enumerate(ids):
         if query_id not in queries:
             continue
         for tag, value in queries.tags(query_id).items():
-            for text in _labels(str(tag), value):
-                having.setdefault((str(tag), text), []).append(place)
+            # 1 is 1.0, and true is not 1; a list is all of its values.
+            for each in dict.fromkeys(value) if isinstance(value, tuple) and _plain(*value) else (value,):
+                if _plain(each):
+                    having.setdefault((tag, isinstance(each, bool), each), []).append(place)
     total, n = len(ids), int(lost.sum())
-    tested = [(text, places) for (_, text), places in having.items() if _FEWEST <= len(places) < total]
+    tested = [
+        (where_text({tag: each}), places) for (tag, _, each), places in having.items() if _FEWEST <= len(places) < total
+    ]
     if not tested or n == total:
         return []
     shares = [int(lost[places].sum()) for _, places in tested]
@@ -236,11 +240,8 @@ def _tags(side: Side, lost: Bools, what: str) -> list[str]:
     ]
 
 
-def _labels(tag: str, value: object) -> list[str]:
-    values = value if isinstance(value, (list, tuple)) else [value]
-    return list(
-        dict.fromkeys(where_text({tag: each}) for each in values if not isinstance(each, (Mapping, list, tuple)))
-    )
+def _plain(*values: object) -> bool:
+    return all(isinstance(value, (str, int, float, bool, type(None))) for value in values)
 
 
 def hypergeometric_tail(a: int, total: int, having: int, drawn: int) -> float:

@@ -16,6 +16,7 @@ from pytest_retrieval_eval.gates.corrections import NAMES
 from pytest_retrieval_eval.gates.decide import Case, concluded, decide_cases, measured_case, record_error
 from pytest_retrieval_eval.gates.gate import Gate
 from pytest_retrieval_eval.gates.options import Options
+from pytest_retrieval_eval.gates.rules import check_alone
 from pytest_retrieval_eval.gates.slices import worst_status
 from pytest_retrieval_eval.gates.verdict import Verdict
 from pytest_retrieval_eval.gates.wording import counted, shown
@@ -50,6 +51,8 @@ def check_gates(gates: Sequence[Gate], bench: Bench, candidates: Sequence[Callab
     __tracebackhide__ = True
     family = getattr(bench, "family", None)
     try:
+        if len(gates) == 1:
+            check_alone(gates[0])
         sides: Sequence[Callable[[], Side] | None] = candidates or [None] * len(gates)
         cases = [measured_case(gate, bench, side) for gate, side in zip(gates, sides, strict=True)]
         verdict = decide_gates(cases)
@@ -134,7 +137,8 @@ def family_verdict(members: Sequence[Verdict]) -> Verdict:
 class GateFamily:
     """Collects the comparisons made inside ``with``, decides them together, and raises once at the end.
 
-    ``begin`` and ``end`` tell the surroundings where comparisons are to be collected. Inside, a comparison
+    ``begin`` and ``end`` tell the surroundings where comparisons are to be collected, and ``end`` why they were
+    not decided, where an exception left the block. Inside, a comparison
     returns its verdict as it stands alone and does not raise; the verdict is truthy, since nothing is decided
     yet. A ``GateError`` inside, and any other exception, passes through, and nothing is decided.
     """
@@ -143,7 +147,7 @@ class GateFamily:
         self,
         bench: Bench,
         begin: Callable[[GateFamily], None],
-        end: Callable[[], None],
+        end: Callable[[str | None], None],
         correction: str = "holm",
     ) -> None:
         if correction not in NAMES:
@@ -186,9 +190,11 @@ class GateFamily:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         __tracebackhide__ = True
-        self._end()
         if kind is not None:
+            left = counted(len(self._cases), "comparison")
+            self._end(f"{kind.__name__} left a gate_family before its {left} could be decided")
             return
+        self._end(None)
         if not self._cases:
             message = (
                 "nothing was compared inside gate_family: compare inside its with block, as in "

@@ -15,7 +15,7 @@ from support import ROOT
 
 PAGE = ROOT / "docs" / "reference" / "command-line.md"
 PAGES = (PAGE, ROOT / "docs" / "how-to" / "slices.md", ROOT / "docs" / "explanation" / "rules.md")
-MODULE = re.compile(r"```python\n# (\w+\.py)\n(.*?)```", re.DOTALL)
+MODULE = re.compile(r"```(?:python|yaml)\n# (\w+\.py|\w+\.gates\.yaml)\n(.*?)```", re.DOTALL)
 EXAMPLE = ROOT / "examples" / "handbook"
 OPTION = re.compile(r"(?<![\w-])(--?[a-z][a-z-]*)")
 
@@ -63,7 +63,15 @@ def test_the_outputs_are_real(handbook, page):
 def test_the_tests_on_the_pages_pass(handbook):
     names = [name for page in PAGES for name, _ in MODULE.findall(page.read_text(encoding="utf-8"))]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *(n for n in names if n.startswith("test_"))],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            *(n for n in names if re.match(r"test_|.*\.gates\.yaml", n)),
+        ],
         cwd=handbook,
         capture_output=True,
         encoding="utf-8",
@@ -71,7 +79,7 @@ def test_the_tests_on_the_pages_pass(handbook):
         check=False,
     )
     assert done.returncode == 0, done.stdout
-    assert "5 passed" in done.stdout
+    assert "8 passed" in done.stdout
 
 
 @pytest.mark.parametrize("command", ["run", "evaluate", "compare"])

@@ -7,6 +7,7 @@ import json
 import pytest
 from gates_support import MemoryBench, hits, one_each
 
+from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.errors import GateError, GateFailure
 from pytest_retrieval_eval.gates.families import GateFamily, check_gates, parse_gates
 from pytest_retrieval_eval.gates.target import BASELINE
@@ -26,8 +27,8 @@ class FamilyBench(MemoryBench):
             raise GateError("a gate_family stands inside another")
         self.family = family
 
-    def _end(self):
-        self.family = None
+    def _end(self, undecided):
+        self.family, self.undecided = None, undecided
 
 
 def bench_of(lost, gained=0, n=60):
@@ -84,13 +85,8 @@ def test_the_list_owns_its_correction():
 
 def test_slices_of_several_measures_are_one_family():
     bench = bench_of(0, n=40)
-    for i, query in enumerate(bench.data.qrels.query_ids):
-        assert query == f"q{i:03d}"
     rows = {query: {"text": "x", "tags": {"type": "ab"[i % 2]}} for i, query in enumerate(bench.data.qrels.query_ids)}
-    from pytest_retrieval_eval.collection.dataset import Dataset
-
     bench.data = Dataset.of(queries=rows, qrels=one_each(40), name="handbook")
-    bench.baselines[None] = bench.baselines[None]
     verdict = bench.measured(["hit@1", "hit@2"], by="type", rule="significant") >= BASELINE
     assert [len(member.slices) for member in verdict.members] == [2, 2]
     assert {part.correction for member in verdict.members for part in member.slices} == {"holm"}
@@ -124,6 +120,8 @@ def test_a_list_of_gates_in_texts():
         check_gates(parse_gates(["hit@1 >= 0.8", "mrr >= baseline"], where=None), bench)
     assert caught.value.verdict.gate == "hit@1 >= 0.8, mrr >= baseline"
     assert [member.status for member in caught.value.verdict.members] == ["passed", "failed"]
+    with pytest.raises(GateError, match="is for a family of comparisons, and this is one"):
+        check_gates(parse_gates(["hit@1 >= baseline"], rule="significant", correction="holm"), bench)
     alone = check_gates(parse_gates(["hit@1 >= 0.8"]), bench)
     assert (alone.gate, alone.members) == ("hit@1 >= 0.8", ())
     with pytest.raises(GateError):
@@ -192,6 +190,7 @@ def test_an_exception_passes_through_and_decides_nothing():
         bench.check("hit@1 >= baseline")
         raise KeyError("x")
     assert (bench.recorded, bench.family, family.verdict) == ([], None, None)
+    assert bench.undecided == "KeyError left a gate_family before its 1 comparison could be decided"
     with pytest.raises(GateError, match="did you mean recall@5"), bench.make():
         bench.check("hit@1 >= baseline")
         bench.check("recal@5 >= baseline")

@@ -93,10 +93,36 @@ def test_families_lists_and_slices(project, dist):
         ("metric([]) >= 0.1", "empty list of measures"),
         ("gate([])", "empty list of gates"),
         ("metric(['recall@2', 'mrr'])", "never compared it|compared nothing"),
+        (
+            "metric('mrr') >= 0.1; gate_family().__enter__(); metric('mrr') >= 0.9",
+            "began a gate_family and never ended it",
+        ),
+        (
+            "import contextlib\n    metric('mrr') >= 0.1\n    with contextlib.suppress(KeyError), gate_family():\n"
+            "        metric('mrr') >= 0.9\n        raise KeyError",
+            "KeyError left a gate_family before its 1 comparison could be decided",
+        ),
     ],
 )
 def test_what_measures_nothing_is_an_error(project, line, said):
-    project.test(f"def test_it(metric, gate):\n    {line}\n")
+    project.test(f"def test_it(metric, gate, gate_family):\n    {line}\n")
     result = project.run()
     result.assert_outcomes(failed=1)
     result.stdout.re_match_lines([f"E .*({said})"])
+
+
+def test_slices_and_lists_in_a_gate_file(project):
+    (project.path / "small.gates.yaml").write_text(
+        "gates:\n"
+        '  slices: {gate: "recall@2 >= 0.6", by: type, min_n: 2}\n'
+        '  several: {gate: ["recall@2 >= 0.6", "mrr >= 0.9"]}\n'
+        '  fine: {gate: ["recall@2 >= 0.6", "mrr >= 0.1"]}\n'
+        '  lonely: {gate: "recall@2 >= baseline", rule: significant, correction: holm}\n'
+    )
+    result = project.run("small.gates.yaml")
+    result.assert_outcomes(passed=1, failed=3)
+    text = result.stdout.str()
+    assert "recall@2 >= 0.6: FAILED. 1 of 2 slices fails: type=faq, 0.500 is below 0.600" in text
+    assert "recall@2 >= 0.6, mrr >= 0.9: FAILED. 1 of 2 comparisons does not hold: mrr >= 0.9" in text
+    assert "correction='holm' is for a family of comparisons, and this is one" in text
+    assert "(a comparison raises" not in text
