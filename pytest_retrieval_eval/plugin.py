@@ -19,6 +19,8 @@ from pytest_retrieval_eval.session import Attempt, Ledger, Session
 from pytest_retrieval_eval.settings import FLAGS, INI, Settings, json_path
 
 if TYPE_CHECKING:
+    import argparse
+
     from _pytest.terminal import TerminalReporter
 
     from pytest_retrieval_eval.measures.registry import Definition
@@ -43,12 +45,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         parser.addini(ini.name, ini.help, type=ini.type, default=ini.default)
 
 
+def _runs_tests(option: argparse.Namespace) -> bool:
+    """Whether the command line asks for a session of tests, not to be told something."""
+    asked = ("collectonly", "help", "version", "markers", "showfixtures", "show_fixtures_per_test", "setupplan")
+    return not any(getattr(option, name, False) for name in (*asked, "cacheshow"))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Before anything can go wrong: a report of an earlier session must not stand for this one's."""
     given = early_config.known_args_namespace
-    idle = given.collectonly or given.version or getattr(given, "help", False)
-    if idle or given.retrieval_json is None or "PYTEST_XDIST_WORKER" in os.environ:
+    if given.retrieval_json is None or not _runs_tests(given) or "PYTEST_XDIST_WORKER" in os.environ:
         return
     from pytest_retrieval_eval.reports.document import unfinished, write_document
 
@@ -299,7 +306,7 @@ class SessionHooks:
     def _write_report(self, status: int, stopped: str) -> None:
         """The file of ``--retrieval-json``, whatever became of the session."""
         path = self._session.settings.json
-        if path is None:
+        if path is None or not _runs_tests(self._config.option):
             return
         from pytest_retrieval_eval.reports.document import document, write_document
 

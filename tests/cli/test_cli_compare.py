@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 
 import pytest
 
@@ -285,3 +286,27 @@ def test_a_malformed_line_is_an_error_of_the_whole_comparison(compare, files, be
     assert (result.status, result.out) == (2, "")
     assert len(result.errors) == 1
     assert "bad.trec:2: " in result.errors[0]
+
+
+# --- runs from elsewhere -----------------------------------------------------------------------------
+
+
+def test_baselines_at_a_commit_and_at_a_url(compare, files, here, best, cand):
+    stored = here / "small" / "baselines" / "main.run.jsonl.gz"
+    Run.read(best).save(stored)
+    for arguments in (
+        ("init", "-q", "-b", "main"),
+        ("add", "small"),
+        ("-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "-m", "a baseline"),
+    ):
+        subprocess.run(["git", *arguments], cwd=here, check=True, capture_output=True)
+    Run.read(cand).save(stored)  # the working tree's own has moved along
+    assert compare("--gate", "recall@2 >= baseline", sides=("main", cand)).status == 0
+    for name in ("git:main", "git:HEAD:small/baselines/main.run.jsonl.gz", (here / "best.trec").as_uri()):
+        result = compare("--gate", "recall@2 >= baseline", sides=(name, cand))
+        assert (result.status, result.errors) == (1, []), name
+        assert "0.625 is below 1.000" in result.out
+        assert compare("--gate", f"recall@2 >= baseline[{name}]", sides=(cand, cand)).status == 1
+    absent = compare("--gate", "recall@2 >= baseline", sides=("git:origin/main", cand))
+    assert absent.status == 2
+    assert "has no commit origin/main" in absent.err

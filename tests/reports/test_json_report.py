@@ -201,9 +201,10 @@ def test_an_internal_error(stale):
     assert report["counts"] == {"weak": 1} or report["counts"] == {"passed": 1}
 
 
-def test_what_runs_nothing_writes_nothing(stale):
+@pytest.mark.parametrize("option", ["--collect-only", "--fixtures", "--markers", "--setup-plan"])
+def test_what_runs_nothing_writes_nothing(stale, option):
     before = (stale.path / "out/report.json").read_text()
-    session(stale, "--collect-only")
+    session(stale, option)
     assert (stale.path / "out/report.json").read_text() == before
 
 
@@ -257,3 +258,30 @@ def test_every_field_is_described():
     for name, definition in schema.schema()["$defs"].items():
         missing = [field for field, said in definition["properties"].items() if "description" not in said]
         assert name not in ("Verdict", "GatedTest", "WrittenFile") or missing == []
+
+
+def test_the_items_of_a_gate_file(gated):
+    (gated.path / "small.gates.yaml").write_text(
+        "dataset: small\nbaseline: main\ngates:\n  held: recall@2 >= 0.3\n  lost: recall@2 >= baseline\n"
+    )
+    gated.dataset("eval/small")
+    session(gated, "-k", "gates.yaml")
+    found = by_name(read(gated))
+    assert {name: test["outcome"] for name, test in found.items()} == {"held": "passed", "lost": "failed"}
+    assert found["lost"]["verdicts"][0]["provenance"]["reference"]["source"].endswith("main.run.jsonl.gz")
+
+
+def test_slices_and_families_are_within_their_verdict(gated):
+    gated.test(
+        "def test_it(gate):\n    gate('recall@2 >= baseline', by='type', min_n=1)\n"
+        "def test_family(gate, gate_family):\n"
+        "    with gate_family(correction='holm'):\n        gate('recall@2 >= 0.1')\n        gate('mrr@2 >= 0.1')\n"
+    )
+    session(gated)
+    found = by_name(read(gated))
+    (sliced,) = found["test_it"]["verdicts"]
+    assert sorted(part["slice"] for part in sliced["slices"]) == ["type=faq", "type=policy"]
+    assert sliced["provenance"]["run"]["name"] == "retriever"
+    assert Verdict.from_dict(sliced).to_dict() == sliced
+    (family,) = found["test_family"]["verdicts"]
+    assert [member["gate"] for member in family["members"]] == ["recall@2 >= 0.1", "mrr@2 >= 0.1"]
