@@ -196,10 +196,12 @@ class Run:
     @property
     def repeats(self) -> Mapping[str, tuple[int, ...]]:
         """The ranks at which a document stands that stood above already, for the lists that have such."""
-        columns = self._file.backing.columns()
         found: dict[str, tuple[int, ...]] = {}
+        if not self._file.backing.by_list:
+            return MappingProxyType(found)  # sorted runs repeat nothing, and to look would load a whole file
+        columns = self._file.backing.columns()
         first = 0
-        for block in columns.blocks() if columns.by_list else ():
+        for block in columns.blocks():
             rows = block.repeated()
             for place, row in zip(block.query_of(rows).tolist(), rows.tolist(), strict=True):
                 query = columns.query_ids[first + place]
