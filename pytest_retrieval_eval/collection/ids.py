@@ -41,20 +41,23 @@ class Ids:
     def of(cls, ids: Iterable[str]) -> Ids:
         """The column of some strings; DataError for a string that has no UTF-8 form (a lone surrogate)."""
         texts = ids if isinstance(ids, list | tuple) else list(ids)
+        if not texts:
+            return cls(_PAD.copy(), np.zeros(0, np.int64), np.zeros(0, np.int64))
         try:
-            joined = "".join(texts)
-            encoded = joined.encode()
-            if len(encoded) == len(joined):  # ASCII: the lengths of the strings are the lengths of the bytes
-                sizes: Iterable[int] = map(len, texts)
-            else:
-                sizes = [len(text.encode()) for text in texts]
+            encoded = "\n".join(texts).encode()
+            data = np.frombuffer(encoded + b"\n" + _PAD.tobytes(), np.uint8)
+            ends = np.flatnonzero(data == 10)
+            if len(ends) == len(texts):
+                starts = np.concatenate(([0], ends[:-1] + 1))
+                return cls(data, starts, ends - starts)
+            # an id with a line end in it: every length for itself
+            lengths = np.fromiter((len(text.encode()) for text in texts), np.int64, len(texts))
+            data = np.frombuffer("".join(texts).encode() + _PAD.tobytes(), np.uint8)
         except UnicodeEncodeError as error:
             raise DataError(
                 f"the id {_culprit(texts)!r} holds half of a surrogate pair, which UTF-8 cannot write; "
                 "ids must be valid Unicode"
             ) from error
-        lengths = np.fromiter(sizes, np.int64, len(texts))
-        data = np.frombuffer(encoded + bytes(PADDING), np.uint8)
         return cls(data, np.cumsum(lengths) - lengths, lengths)
 
     def __len__(self) -> int:
@@ -119,7 +122,7 @@ class Ids:
 
     @classmethod
     def join(cls, columns: Sequence[Ids]) -> Ids:
-        """Packed columns, one after another.
+        """Columns, one after another; each over bytes of its own.
 
         >>> Ids.join([Ids.of(["a"]), Ids.of(["b", "c"])]).strings()
         ['a', 'b', 'c']

@@ -123,35 +123,41 @@ def pair_keys(query_keys: Keys, doc_keys: Keys) -> Keys:
 class PairTable:
     """Judged pairs by key: proposes the table rows that each of many probed pairs may be."""
 
-    __slots__ = ("_filter", "_keys", "_longest_run", "_rows", "_shift")
+    __slots__ = ("_filter", "_first", "_fullest", "_keys", "_rows", "_shift")
 
     def __init__(self, pairs: Keys) -> None:
         self._rows = np.argsort(pairs, kind="stable")
         self._keys = pairs[self._rows]
-        # A bitmap over the high bits turns away almost every unjudged pair for one byte read each.
-        bits = max(12, min(22, (len(pairs) * 32).bit_length()))
+        # A bitmap over the high bits turns away almost every unjudged pair for one byte read each, from a cache that
+        # a sparser one would not fit in.
+        bits = max(12, min(18, (len(pairs) * 32).bit_length()), min(22, (len(pairs) * 8).bit_length()))
         self._shift = np.uint64(64 - bits)
+        slots = (self._keys >> self._shift).view(np.int64)
         self._filter = np.zeros(1 << bits, np.bool_)
-        self._filter[self._keys >> self._shift] = True
-        edges = np.flatnonzero(np.diff(self._keys)) + 1
-        runs = np.diff(np.concatenate(([0], edges, [len(pairs)])))
-        self._longest_run = int(runs.max())
+        self._filter[slots] = True
+        # The keys are sorted, so that those of one slot stand together: where they begin, of the slots that are filled.
+        heads = np.flatnonzero(np.diff(slots, prepend=-1))
+        self._first = np.zeros(1 << bits, np.int32)
+        self._first[slots[heads]] = heads
+        self._fullest = int(np.diff(np.append(heads, len(pairs))).max(initial=0))
 
     def probe(self, pairs: Keys) -> tuple[Ints, Ints]:
         """Positions in ``pairs`` whose key is in the table, with the table row of each.
 
         A position comes more than once where judged pairs share a key.
         """
-        maybe = np.flatnonzero(self._filter.take((pairs >> self._shift).view(np.int64)))
-        if not len(maybe) or not len(self._keys):
-            return maybe[:0], maybe[:0]
+        slots = (pairs >> self._shift).view(np.int64)
+        maybe = np.flatnonzero(self._filter.take(slots))
+        if not len(maybe):
+            return maybe, maybe
         wanted = pairs[maybe]
-        first = np.searchsorted(self._keys, wanted)
+        slot = self._first.take(slots[maybe])
         positions, rows = [], []
-        for step in range(self._longest_run):  # once, unless two judged pairs share their 64 bits
-            slot = np.minimum(first + step, len(self._keys) - 1)
-            hit = self._keys[slot] == wanted
-            hit &= first + step < len(self._keys)
+        for step in range(self._fullest):
+            # Keys of a later slot are no danger: they differ.
+            hit = self._keys.take(slot + step, mode="clip") == wanted
+            if step:
+                hit &= slot < len(self._keys) - step
             positions.append(maybe[hit])
-            rows.append(self._rows[slot[hit]])
+            rows.append(self._rows[slot[hit] + step])
         return np.concatenate(positions), np.concatenate(rows)

@@ -121,9 +121,7 @@ class Locator:
     def __init__(self, qrels: Qrels, *, by_list: bool = False, float32: bool = False) -> None:
         self._docs, self._query = qrels.docs, qrels.query
         self._by_list, self._float32 = by_list, float32
-        queries = Ids.of(qrels.query_ids)
-        self._index = {query.encode(): place for place, query in enumerate(qrels.query_ids)}
-        self._table = PairTable(pair_keys(scramble(queries.keys())[qrels.query], qrels.docs.keys()))
+        self._index, self._table = qrels.share("judged pairs", lambda: _judged_pairs(qrels))
         count = len(qrels.query_ids)
         self._returned = np.zeros(count, np.int64)
         self._ties = np.zeros(count, np.int64)
@@ -172,15 +170,25 @@ class Locator:
         columns = [np.concatenate(parts) for parts in zip(*self._found, strict=True)]
         if not columns:
             columns = [np.zeros(0, np.int64)] * 4
-        # A document may be repeated in a list: the first counts.
-        order = np.lexsort((columns[1], columns[0]))
-        row = columns[0][order]
-        order = order[np.concatenate(([True], row[1:] != row[:-1]))] if len(row) else order
+        at = np.full(len(self._query), -1)
+        at[columns[0]] = np.arange(len(columns[0]))
+        order = at[at >= 0]
+        if len(order) < len(columns[0]):  # A document may be repeated in a list: the first counts.
+            order = np.lexsort((columns[1], columns[0]))
+            row = columns[0][order]
+            order = order[np.concatenate(([True], row[1:] != row[:-1]))]
         row, rank, first, last = (column[order] for column in columns)
         arrays = (row, rank, first, last, self._returned, self._in_run, self._ties)
         for array in arrays:
             array.flags.writeable = False
         return Located(*arrays, unknown=tuple(self._unknown))
+
+
+def _judged_pairs(qrels: Qrels) -> tuple[dict[bytes, int], PairTable]:
+    """The place of each query, and the table of the judged pairs."""
+    queries = Ids.of(qrels.query_ids)
+    index = {query.encode(): place for place, query in enumerate(qrels.query_ids)}
+    return index, PairTable(pair_keys(scramble(queries.keys())[qrels.query], qrels.docs.keys()))
 
 
 class RankOrder:

@@ -11,9 +11,10 @@ import importlib
 import json
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, cast
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -34,8 +35,9 @@ from pytest_retrieval_eval.collection.ids import Ids
 from pytest_retrieval_eval.errors import DataError
 
 if TYPE_CHECKING:
-    from pytest_retrieval_eval.collection.tables import Table
+    from pytest_retrieval_eval.collection.tables import Gathered, Table
 
+_T = TypeVar("_T")
 Scale = Literal["levels", "unit"]
 Judged = Mapping[Any, Any] | Iterable[Any]
 
@@ -110,7 +112,11 @@ class Qrels:
         builder = QrelsBuilder(str(path), scale, normalize_ids)
         if not first.startswith(b"{"):
             decode(data, path)  # says which line is not UTF-8
-            _Table(data, path, builder).read()
+            table = _Table(data, path, builder)
+            quick = None if normalize_ids and not data.isascii() else table.quick(scale)
+            if quick is not None:
+                return quick
+            table.read()
         elif bare_suffixes(path)[-1:] == [".jsonl"] or _is_row(first):
             for number, row in json_lines(path):
                 where = f"{path}:{number}"
@@ -147,9 +153,18 @@ class Qrels:
         if columns is not None:
             raise DataError("columns are named for tables alone, and a mapping has none")
         builder = QrelsBuilder(source, scale, False)
+        plain = _plain(judgments)
+        if plain is not None:
+            return cls(tuple(judgments), *plain, source, scale)
         for query_id, judged in judgments.items():
             builder.add_query(query_id, judged, source)
         return builder.done()
+
+    def share(self, key: str, make: Callable[[], _T]) -> _T:
+        """What ``make`` gives, computed once for these judgments: the common work of all runs on them."""
+        if key not in self._cache:
+            self._cache[key] = make()
+        return cast(_T, self._cache[key])
 
     def __len__(self) -> int:
         return len(self.query)
@@ -366,15 +381,44 @@ def _of_table(table: Table, columns: Mapping[str, str] | None, scale: Scale, nor
     rows.refuse("grade", np.isnan(grades), "null or NaN")
     rows.refuse("grade", np.isinf(grades), "infinite")
     builder = QrelsBuilder(table.source, scale, normalize_ids)
-    lists = np.repeat(np.arange(len(rows.query_ids)), np.diff(rows.bounds))
-    if not normalize_ids and rows.repeated() is None:
-        return Qrels(rows.query_ids, _frozen(lists), rows.docs, _frozen(grades), table.source, scale)
+    found = None if normalize_ids else _of_rows(rows, scale)
+    if found is not None:
+        return found
     # What repeats is looked at judgment by judgment, in the order of the table.
-    order = range(len(lists)) if rows.rows is None else np.argsort(rows.rows).tolist()
-    names, docs = [rows.query_ids[place] for place in lists.tolist()], rows.docs.strings()
+    order = range(len(grades)) if rows.rows is None else np.argsort(rows.rows).tolist()
+    names, docs = np.repeat(np.array(rows.query_ids, object), np.diff(rows.bounds)), rows.docs.strings()
     for row in order:
         builder.add(names[row], docs[row], float(grades[row]), rows.where(row))
     return builder.done()
+
+
+def _of_rows(rows: Gathered, scale: Scale) -> Qrels | None:
+    """The judgments of checked rows; None where a document is judged twice for a query."""
+    if rows.repeated() is not None:
+        return None
+    query = np.repeat(np.arange(len(rows.query_ids)), np.diff(rows.bounds))
+    return Qrels(rows.query_ids, _frozen(query), rows.docs, _frozen(rows.numbers["grade"]), rows.source, scale)
+
+
+def _plain(
+    judgments: Mapping[Any, Any],
+) -> tuple[npt.NDArray[np.int64], Ids, npt.NDArray[np.float64]] | None:
+    """Rows of {str: {str: number}}, which hold nothing that must be looked at one by one; None for others."""
+    maps = list(judgments.values())
+    if set(map(type, judgments)) != {str} or set(map(type, maps)) != {dict} or "" in judgments:
+        return None
+    docs = list(chain.from_iterable(maps))
+    grades = list(chain.from_iterable(map(dict.values, maps)))
+    if set(map(type, docs)) != {str} or not set(map(type, grades)) <= {int, float} or "" in docs:
+        return None
+    try:
+        "".join(judgments).encode()
+        ids, values = Ids.of(docs), np.array(grades, np.float64)
+    except (DataError, OverflowError, UnicodeEncodeError):
+        return None
+    if not np.isfinite(values).all():
+        return None
+    return _frozen(np.repeat(np.arange(len(maps)), list(map(len, maps)))), ids, _frozen(values)
 
 
 class _Table:
@@ -386,7 +430,26 @@ class _Table:
         self._columns: tuple[str, ...] = _TREC
         self._tabs = False
         # bytes.split also splits at form feeds and lone CRs, which may stand in an id.
-        self._odd = re.search(rb"[\x0b\x0c]|\r(?!\n|\Z)", data) is not None
+        lone = b"\r" in data and re.search(rb"\r(?!\n|\Z)", data) is not None
+        self._odd = lone or b"\x0b" in data or b"\x0c" in data
+
+    def quick(self, scale: Scale) -> Qrels | None:
+        """The judgments of a table that is written as it should be; None for one that must be read line by line."""
+        from pytest_retrieval_eval.collection.tables import Gatherer
+        from pytest_retrieval_eval.collection.textcolumns import text_columns
+
+        line, _, rest = self._data.partition(b"\n")
+        if not line.strip() or line.startswith(b"#"):
+            return None
+        body = rest if self._take_header(line) else self._data
+        query, document, grade = map(self._columns.index, ("query", "document", "grade"))
+        found = text_columns(body, len(self._columns), (query, document), grade, tabs=self._tabs)
+        if found is None:
+            return None
+        queries, docs, grades = found
+        gatherer = Gatherer(str(self._path), ("grade",))
+        gatherer.add(queries, docs, [grades])
+        return _of_rows(gatherer.result(), scale)
 
     def read(self) -> None:
         rows: list[list[bytes]] = []

@@ -323,6 +323,8 @@ def lists_of(hits: Mapping[Any, Any], source: str = "") -> Columns | ScoreMaps:
     given = _by_query_id(hits, prefix)
     if not given:
         raise DataError(f"{prefix}the run has no query; expected one list for each query")
+    if set(map(type, given.values())) == {dict}:
+        return ScoreMaps(given)
     maps = {query: value for query, value in given.items() if isinstance(value, Mapping)}
     if len(maps) == len(given):
         return ScoreMaps(maps)

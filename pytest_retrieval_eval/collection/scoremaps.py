@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from itertools import chain, repeat
+from dataclasses import dataclass
+from itertools import chain, pairwise, repeat
+from operator import contains
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,12 +21,14 @@ from pytest_retrieval_eval.collection.files import json_id
 from pytest_retrieval_eval.collection.hits import by_score
 from pytest_retrieval_eval.collection.ids import Ids
 from pytest_retrieval_eval.collection.keys import Ints
-from pytest_retrieval_eval.collection.located import Floats, Located, RankOrder, falling, single
+from pytest_retrieval_eval.collection.located import Block, Floats, Located, Locator, RankOrder, falling, single
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.qrels import Qrels
 
 _INTEGER = re.compile("0|-?[1-9][0-9]{0,999}")
+_KEPT = 1 << 17  # judgments whose strings are kept for the next run
+_EMPTY = repeat("")
 _NONE: dict[Any, Any] = {}
 
 
@@ -53,10 +57,19 @@ class ScoreMaps:
             scores = np.array([np.nan])
         bad = bool(len(scores)) and bool(np.isnan(scores.min()))
         # One look at each dictionary shows whether its ids and scores are of a usual kind.
-        for query, given in self._maps.items():
-            doc, score = next(iter(given.items()), ("", 0.0))
-            if bad or type(doc) is not str or isinstance(score, str | bool) or "" in given:
-                by_score(given, f"query {query!r}")
+        maps = self._maps.values()
+        docs = set(map(type, map(next, map(iter, filter(None, maps)))))
+        firsts = set(map(type, map(next, map(iter, [given.values() for given in maps if given]))))
+        if (
+            bad
+            or docs - {str}
+            or any(issubclass(kind, str | bool) for kind in firsts)
+            or any(map(contains, maps, _EMPTY))
+        ):
+            for query, given in self._maps.items():
+                doc, score = next(iter(given.items()), ("", 0.0))
+                if bad or type(doc) is not str or isinstance(score, str | bool) or "" in given:
+                    by_score(given, f"query {query!r}")
         return scores
 
     def columns(self) -> Columns:
@@ -74,6 +87,28 @@ class ScoreMaps:
 
     def locate(self, qrels: Qrels, *, float32: bool) -> Located:
         """Where the documents of the qrels stand."""
+        if 3 * len(qrels) > int(self.bounds[-1]):  # so many are judged that to look them up costs more than all keys
+            located = self._locate_by_keys(qrels, float32)
+            if located is not None:
+                return located
+        return self._locate_by_score(qrels, float32)
+
+    def _locate_by_keys(self, qrels: Qrels, float32: bool) -> Located | None:
+        """As columns are located, but without sorting them; None where ids are no strings."""
+        locator = Locator(qrels, float32=float32)
+        queries, maps = Ids.of(self.query_ids), list(self._maps.values())
+        for low, high in cuts(self.bounds):
+            rows = slice(int(self.bounds[low]), int(self.bounds[high]))
+            try:
+                docs = Ids.of(list(chain.from_iterable(maps[low:high])))
+            except TypeError:
+                return None
+            bounds = self.bounds[low : high + 1] - rows.start
+            locator.add(Block(queries[low:high], bounds, docs, self._scores[rows]))
+        return locator.result()
+
+    def _locate_by_score(self, qrels: Qrels, float32: bool) -> Located:
+        """The judged documents are looked up, and their scores in the sorted lists."""
         place = {query: i for i, query in enumerate(self._maps)}
         lists = np.array([place.get(query, -1) for query in qrels.query_ids], np.int64)
         found = self._look_up(qrels)
@@ -118,25 +153,19 @@ class ScoreMaps:
 
     def _look_up(self, qrels: Qrels) -> npt.NDArray[np.float64]:
         """The score of each judged document, NaN where its list does not have it."""
-        docs = qrels.docs.strings()
-        ends = np.searchsorted(qrels.query, np.arange(len(qrels.query_ids)), "right").tolist()
-        nan, begin = float("nan"), 0
-        parts = []
-        for query, end in zip(qrels.query_ids, ends, strict=True):
-            parts.append(map(self._maps.get(query, _NONE).get, docs[begin:end], repeat(nan)))
-            begin = end
-        found = np.fromiter(chain.from_iterable(parts), np.float64, len(docs))
+        docs = (
+            qrels.share("docs by query", lambda: _docs_by_query(qrels))
+            if len(qrels) <= _KEPT
+            else _docs_by_query(qrels)
+        )
+        look_up = [self._maps.get(query, _NONE).get for query in qrels.query_ids]
+        nan = float("nan")
+        found = np.fromiter(chain.from_iterable(map(map, look_up, docs, repeat(repeat(nan)))), np.float64, len(qrels))
         # A dictionary may have integers for ids, whose text is the id that is judged.
-        missing = np.flatnonzero(np.isnan(found))
-        counts = np.bincount(qrels.query[missing], minlength=len(qrels.query_ids))
-        ends = np.cumsum(counts)
-        for place in np.flatnonzero(counts).tolist():
-            scores, count = self._maps.get(qrels.query_ids[place], _NONE), int(counts[place])
-            if not scores or (16 * count > len(scores) and set(map(type, scores)) == {str}):
-                continue
-            for row in missing[ends[place] - count : ends[place]].tolist():
-                if _INTEGER.fullmatch(docs[row]):
-                    found[row] = scores.get(int(docs[row]), nan)
+        numbers = qrels.share("integers", lambda: _integers(docs)) if len(qrels) <= _KEPT else _integers(docs)
+        rows = numbers.rows[np.isnan(found[numbers.rows])]
+        where = zip(qrels.query[rows].tolist(), rows.tolist(), strict=True)
+        found[rows] = np.fromiter((look_up[query](numbers.of[row], nan) for query, row in where), np.float64, len(rows))
         return found
 
     def _behind(self, qrels: Qrels, rows: Ints, lists: Ints, float32: bool) -> list[int]:
@@ -150,6 +179,24 @@ class ScoreMaps:
                 groups[place] = _places_in_ties(self._maps[queries[place]], single(scores) if float32 else scores)
             behind.append(groups[place][doc])
         return behind
+
+
+@dataclass(frozen=True)
+class _Integers:
+    """The rows of the qrels whose document is the text of an integer, and the integer of each."""
+
+    rows: Ints
+    of: dict[int, int]
+
+
+def _integers(docs: list[list[str]]) -> _Integers:
+    found = {row: int(doc) for row, doc in enumerate(chain.from_iterable(docs)) if _INTEGER.fullmatch(doc)}
+    return _Integers(np.fromiter(found, np.int64, len(found)), found)
+
+
+def _docs_by_query(qrels: Qrels) -> list[list[str]]:
+    docs, ends = qrels.docs.strings(), qrels.offsets.tolist()
+    return [docs[begin:end] for begin, end in pairwise(ends)]
 
 
 def _places_in_ties(docs: Iterable[Any], scores: Floats) -> dict[str, int]:

@@ -172,42 +172,59 @@ def place(source: str, row: int) -> str:
 def gather(table: Table, columns: Mapping[str, str]) -> Gathered:
     """Read the columns of ``query``, ``document`` and some numbers."""
     numbers = [field for field in columns if field not in ("query", "document")]
-    names: list[bytes] = []
-    sizes: list[Ints] = []
-    docs: list[Ids] = []
-    values: list[list[Floats]] = [[] for _ in numbers]
-    count = 0
+    gatherer = Gatherer(table.source, numbers)
     for query, document, *others in table.batches([columns[field] for field in ("query", "document", *numbers)]):
 
-        def where(row: int, first: int = count) -> str:
+        def where(row: int, first: int = gatherer.count) -> str:
             return place(table.source, first + row)
 
         queries = _filled(query.ids(where), columns["query"], where)
-        if not len(queries):
-            continue
-        begins = np.concatenate(([0], changes(queries.data, queries.starts, queries.lengths)))
-        names += [queries.bytes_at(row) for row in begins.tolist()]
-        sizes.append(np.diff(np.append(begins, len(queries))))
-        docs.append(_filled(document.ids(where), columns["document"], where).packed())
-        for column, found in zip(others, values, strict=True):
-            found.append(column.numbers(where))
-        count += len(queries)
-    if not count:
+        docs = _filled(document.ids(where), columns["document"], where)
+        gatherer.add(queries, docs, [column.numbers(where) for column in others])
+    if not gatherer.count:
         raise DataError(f"{table.source}: the table has no row")
-    size, doc = np.concatenate(sizes), Ids.join(docs)
-    arrays = [np.concatenate(found) for found in values]
-    index: dict[bytes, int] = {}
-    lists = np.array([index.setdefault(name, len(index)) for name in names], np.int64)
-    rows = None
-    if len(index) < len(names):
-        of_row = np.repeat(lists, size)
-        size = np.bincount(lists, size).astype(np.int64)
-        if (of_row[1:] < of_row[:-1]).any():
-            rows = np.argsort(of_row, kind="stable")
-            doc, arrays = doc[rows], [array[rows] for array in arrays]
-    bounds = np.concatenate(([0], np.cumsum(size)))
-    query_ids = tuple(name.decode() for name in index)
-    return Gathered(table.source, query_ids, bounds, doc, dict(zip(numbers, arrays, strict=True)), rows)
+    return gatherer.result()
+
+
+class Gatherer:
+    """Collects rows, part by part, and brings those of each query together."""
+
+    def __init__(self, source: str, numbers: Sequence[str]) -> None:
+        self._source, self._fields = source, numbers
+        self.count = 0
+        self._names: list[bytes] = []
+        self._sizes: list[Ints] = []
+        self._docs: list[Ids] = []
+        self._numbers: list[list[Floats]] = [[] for _ in numbers]
+
+    def add(self, queries: Ids, docs: Ids, numbers: Sequence[Floats]) -> None:
+        """The next rows."""
+        if not len(queries):
+            return
+        begins = np.concatenate(([0], changes(queries.data, queries.starts, queries.lengths)))
+        self._names += [queries.bytes_at(row) for row in begins.tolist()]
+        self._sizes.append(np.diff(np.append(begins, len(queries))))
+        self._docs.append(docs.packed())
+        for column, found in zip(numbers, self._numbers, strict=True):
+            found.append(column)
+        self.count += len(queries)
+
+    def result(self) -> Gathered:
+        """All rows, of which there is at least one."""
+        size, doc = np.concatenate(self._sizes), Ids.join(self._docs)
+        arrays = [np.concatenate(found) for found in self._numbers]
+        index: dict[bytes, int] = {}
+        lists = np.array([index.setdefault(name, len(index)) for name in self._names], np.int64)
+        rows = None
+        if len(index) < len(self._names):
+            of_row = np.repeat(lists, size)
+            size = np.bincount(lists, size).astype(np.int64)
+            if (of_row[1:] < of_row[:-1]).any():
+                rows = np.argsort(of_row, kind="stable")
+                doc, arrays = doc[rows], [array[rows] for array in arrays]
+        bounds = np.concatenate(([0], np.cumsum(size)))
+        query_ids = tuple(name.decode() for name in index)
+        return Gathered(self._source, query_ids, bounds, doc, dict(zip(self._fields, arrays, strict=True)), rows)
 
 
 def _filled(ids: Ids, name: str, where: Where) -> Ids:

@@ -423,4 +423,13 @@ def _order(query: Ints, rank: Ints) -> Ints | None:
         return None
     step = int(rank.max()) + 1
     key = query * step + rank
-    return None if bool((key[1:] > key[:-1]).all()) else np.argsort(key)
+    if bool((key[1:] > key[:-1]).all()):
+        return None
+    size = (int(query.max()) + 1) * step
+    if size <= 8 * len(key):  # most ranks are judged: each row has its own place
+        at = np.full(size, -1)
+        at[key] = np.arange(len(key))
+        order: Ints = at[at >= 0]
+        if len(order) == len(key):
+            return order
+    return np.argsort(key)

@@ -1,0 +1,52 @@
+"""The cells of a table in text, found by comparing all its bytes at once; for text that is written as it should be."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pytest_retrieval_eval.collection.decimals import LEADING, NotANumber, parse_decimals
+from pytest_retrieval_eval.collection.ids import Ids
+from pytest_retrieval_eval.collection.keys import PADDING
+from pytest_retrieval_eval.collection.tables import Floats
+
+_TAB, _LF, _BLANK = b"\t\n "
+
+
+def text_columns(
+    text: bytes, width: int, ids: tuple[int, int], number: int, *, tabs: bool
+) -> tuple[Ids, Ids, Floats] | None:
+    """Two columns of ids and one of finite numbers; None for text that must be looked at line by line.
+
+    Every line has ``width`` cells with one tab (or, without ``tabs``, one blank or tab) between them; none is empty,
+    begins with # or ends with CR.
+    """
+    if not text or text.startswith(b"#") or b"\n#" in text:
+        return None
+    ended = text.endswith(b"\n")
+    data = np.zeros(LEADING + len(text) + (not ended) + PADDING, np.uint8)
+    data[LEADING : LEADING + len(text)] = np.frombuffer(text, np.uint8)
+    if not ended:
+        data[LEADING + len(text)] = _LF
+    inside = data[LEADING:-PADDING]
+    control = inside <= _BLANK
+    if control[0] or (control[1:] & control[:-1]).any():
+        return None  # an empty cell, or CRLF
+    edges = np.flatnonzero(control)
+    if len(edges) % width:
+        return None
+    kinds = inside[edges].reshape(-1, width)
+    between = kinds[:, :-1]
+    if (kinds[:, -1] != _LF).any() or not ((between == _TAB) | ((between == _BLANK) & (not tabs))).all():
+        return None
+    edges += LEADING
+    ends = edges.reshape(-1, width)
+    starts = np.concatenate(([LEADING], edges[:-1] + 1)).reshape(-1, width)
+    sizes = ends - starts
+    try:
+        numbers = parse_decimals(data, starts[:, number], sizes[:, number])
+    except NotANumber:
+        return None
+    if not np.isfinite(numbers).all():
+        return None
+    first, second = (Ids(data.view(), starts[:, column].copy(), sizes[:, column].copy()) for column in ids)
+    return first, second, numbers
