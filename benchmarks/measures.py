@@ -3,11 +3,11 @@
     python benchmarks/measures.py [--quick] [--only M ranx …] [--repeat N]
 
 Runs are generated: S is 300 queries × 100 documents, M 6,980 × 1,000, G 50 × 1,000 with 1,300 judgments a query, L
-100,000 × 100. From a file each side is a process of its own: CPU time with all that it imports, and peak memory, as the
-system counts them. The rest is measured in one process per shape, in which everything is imported before. The sides take
-turns; medians are compared. Peers that are not installed (pytrec_eval-terrier, ir_measures, ranx; the program trec_eval)
-are left out, which is said. ``--only`` takes shapes, peers and parts (file, memory); ``--quick`` leaves out M and L, and
-ranx. The status is 1 where a target is missed.
+100,000 × 100. From a file each side is a process of its own: CPU time with all that it imports, and peak memory, as
+the system counts them. The rest is measured in one process a shape, in which everything is imported before. The sides
+take turns; medians are compared. Peers that are not installed (pytrec_eval-terrier, ir_measures, ranx; the program
+trec_eval) are left out, which is said. ``--only`` takes shapes, peers and parts (file, memory); ``--quick`` leaves out
+M and L, and ranx. The status is 1 where a target is missed.
 """
 
 from __future__ import annotations
@@ -106,7 +106,10 @@ def generate(folder: Path, shape: str) -> tuple[Path, Path]:
             pairs = zip(docs[:documents], scores, strict=True)
             lists.writelines(f"{name} Q0 {doc} {i} {s:.6f} b\n" for i, (doc, s) in enumerate(pairs, 1))
             retrieved = judged // 2 if judged > 1 else query % 2
-            labelled = [*rng.choice(docs[:documents], retrieved, False).tolist(), *docs[documents:][: judged - retrieved]]
+            labelled = [
+                *rng.choice(docs[:documents], retrieved, False).tolist(),
+                *docs[documents:][: judged - retrieved],
+            ]
             labels.writelines(f"{name} 0 {doc} {int(rng.integers(1, 3))}\n" for doc in labelled)
     return qrels, run
 
@@ -160,7 +163,9 @@ def from_files(shape: str, names: list[str], repeat: int, qrels: Path, run: Path
         if name in CODE:
             cold[name] = child(command, environment)
     turns = [{name: child(command, environment) for name, command in commands.items()} for _ in range(repeat)]
-    result = {name: tuple(median(values) for values in zip(*(t[name] for t in turns), strict=True)) for name in commands}
+    result = {
+        name: tuple(median(values) for values in zip(*(t[name] for t in turns), strict=True)) for name in commands
+    }
     if "ranx" in cold and shape == "S":
         result["ranx, cold"] = cold["ranx"]
     return result  # type: ignore[return-value]  # pairs

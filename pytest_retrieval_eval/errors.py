@@ -7,7 +7,6 @@ measured" for "measured and bad", or for "fine".
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -48,6 +47,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     'known: a, b'
     """
     names = sorted(set(known))
+    import difflib  # an error has time for it
+
     close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     if close:
         return f"did you mean {close[0]}?"

@@ -6,23 +6,14 @@ is wrong, and so that a file cut short can never pass for a short file.
 
 from __future__ import annotations
 
-import bz2
-import difflib
-import gzip
-import hashlib
 import io
 import json
-import lzma
 import math
 import numbers
 import os
-import secrets
-import shutil
 import unicodedata
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from pytest_retrieval_eval.errors import DataError
@@ -44,7 +35,7 @@ def compression(path: PathLike) -> str | None:
     >>> compression("runs/bm25.run.jsonl.gz"), compression("qrels.tsv")
     ('gzip', None)
     """
-    return _NAMES.get(Path(path).suffix.lower())
+    return _NAMES.get(next(iter(_suffixes(path)[-1:]), ""))
 
 
 def bare_suffixes(path: PathLike) -> list[str]:
@@ -53,8 +44,14 @@ def bare_suffixes(path: PathLike) -> list[str]:
     >>> bare_suffixes("runs/bm25.run.jsonl.gz")
     ['.run', '.jsonl']
     """
-    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    suffixes = _suffixes(path)
     return suffixes[:-1] if suffixes and suffixes[-1] in _NAMES else suffixes
+
+
+def _suffixes(path: PathLike) -> list[str]:
+    # As pathlib has them, which costs a whole process more to import than a small run to read.
+    name = os.path.basename(os.fspath(path))
+    return [] if name.endswith(".") else [f".{part.lower()}" for part in name.lstrip(".").split(".")[1:]]
 
 
 def excerpt(value: object, limit: int = 80) -> str:
@@ -91,7 +88,7 @@ def open_bytes(path: PathLike) -> BinaryIO:
         raw.close()
         raise DataError(f"{path}: the file has no bytes, so it is no {kind} file; it was probably cut off")
     try:
-        return cast(BinaryIO, io.BufferedReader(_Guarded(_decompressor(kind, raw, path), raw, path, kind), _CHUNK))
+        return cast(BinaryIO, io.BufferedReader(_Guarded(raw, path, kind), _CHUNK))
     except BaseException:
         raw.close()
         raise
@@ -199,6 +196,8 @@ def digest(path: PathLike) -> str:
 
     The same content has the same digest, compressed or not and on whatever system it was checked out.
     """
+    import hashlib
+
     digester = hashlib.sha256()
     with open_bytes(path) as handle:
         read = _guard_plain(handle.read, path)
@@ -297,6 +296,10 @@ def write_atomically(path: PathLike) -> Iterator[BinaryIO]:
     equal bytes). On an exception nothing is left and an older file stays as it was. A link is followed, not
     replaced.
     """
+    import secrets
+    import shutil
+    from pathlib import Path
+
     target = Path(os.path.realpath(path))
     kind = compression(path)
     if target.is_dir():
@@ -361,9 +364,13 @@ def _open_raw(path: PathLike) -> io.BufferedReader:
 
 
 def _missing(path: PathLike) -> DataError:
+    from pathlib import Path
+
     place = Path(path)
     hint = ""
     with suppress(OSError):
+        import difflib
+
         near = difflib.get_close_matches(place.name, os.listdir(place.parent), n=1)
         hint = f"; did you mean {place.parent / near[0]}?" if near else ""
     return DataError(f"{path}: there is no such file{hint}")
@@ -396,24 +403,41 @@ def _zstandard(path: PathLike) -> Any:
     return zstandard
 
 
-def _decompressor(kind: str, raw: io.BufferedReader, path: PathLike) -> Any:
+# Only what a file needs is imported: every session pays for imports.
+
+
+def _decompressor(kind: str, raw: io.BufferedReader, path: PathLike) -> tuple[Any, tuple[type[Exception], ...]]:
+    """A decompressor, and how it says, beside an OSError without number, that its file is damaged."""
     if kind == "gzip":
-        return gzip.GzipFile(fileobj=raw, mode="rb")
+        import gzip
+        import zlib
+
+        return gzip.GzipFile(fileobj=raw, mode="rb"), (zlib.error,)
     if kind == "bzip2":
-        return bz2.BZ2File(raw, "rb")
+        import bz2
+
+        return bz2.BZ2File(raw, "rb"), ()
     if kind == "xz":
-        return lzma.LZMAFile(raw, "rb")
-    return _Zstd(_zstandard(path), raw)
+        import lzma
+
+        return lzma.LZMAFile(raw, "rb"), (lzma.LZMAError,)
+    return _Zstd(_zstandard(path), raw), ()
 
 
 def _compressor(kind: str | None, raw: io.BufferedWriter, path: PathLike) -> BinaryIO:
     if kind is None:
         return raw
     if kind == "gzip":
+        import gzip
+
         return cast(BinaryIO, gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=6))
     if kind == "bzip2":
+        import bz2
+
         return cast(BinaryIO, bz2.BZ2File(raw, "wb"))
     if kind == "xz":
+        import lzma
+
         return cast(BinaryIO, lzma.LZMAFile(raw, "wb"))
     return cast(BinaryIO, _zstandard(path).ZstdCompressor(write_checksum=True).stream_writer(raw, closefd=False))
 
@@ -421,8 +445,9 @@ def _compressor(kind: str | None, raw: io.BufferedWriter, path: PathLike) -> Bin
 class _Guarded(io.RawIOBase):
     """A decompressor whose faults are DataErrors that name the file."""
 
-    def __init__(self, inner: Any, raw: io.BufferedReader, path: PathLike, kind: str) -> None:
-        self._inner, self._raw, self._path, self._kind = inner, raw, path, kind
+    def __init__(self, raw: io.BufferedReader, path: PathLike, kind: str) -> None:
+        self._inner, self._faults = _decompressor(kind, raw, path)
+        self._raw, self._path, self._kind = raw, path, kind
 
     def readable(self) -> bool:
         return True
@@ -432,10 +457,10 @@ class _Guarded(io.RawIOBase):
             return int(self._inner.readinto(buffer))
         except EOFError:
             raise DataError(f"{self._path}: the {self._kind} file is cut off; get it again, whole") from None
-        except (gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
+        except self._faults as error:
             raise self._damaged(error) from None
         except OSError as error:
-            if error.errno is None:  # bz2 says "Invalid data stream" so
+            if error.errno is None:  # no fault of the system
                 raise self._damaged(error) from None
             raise _cannot("read", self._path, error) from error
 
@@ -472,7 +497,7 @@ class _Zstd(io.RawIOBase):
             try:
                 self._out = memoryview(self._frame.decompress(data))
             except self._error as error:
-                raise zlib.error(str(error)) from None
+                raise OSError(str(error)) from None
             if self._frame.eof:
                 self._inside, self._pending = False, self._frame.unused_data
         view = memoryview(buffer).cast("B")

@@ -123,7 +123,7 @@ def pair_keys(query_keys: Keys, doc_keys: Keys) -> Keys:
 class PairTable:
     """Judged pairs by key: proposes the table rows that each of many probed pairs may be."""
 
-    __slots__ = ("_filter", "_first", "_fullest", "_keys", "_rows", "_shift")
+    __slots__ = ("_filter", "_first", "_fullest", "_keys", "_longest_run", "_rows", "_shift")
 
     def __init__(self, pairs: Keys) -> None:
         self._rows = np.argsort(pairs, kind="stable")
@@ -140,6 +140,8 @@ class PairTable:
         self._first = np.zeros(1 << bits, np.int32)
         self._first[slots[heads]] = heads
         self._fullest = int(np.diff(np.append(heads, len(pairs))).max(initial=0))
+        edges = np.flatnonzero(np.diff(self._keys)) + 1
+        self._longest_run = int(np.diff(np.concatenate(([0], edges, [len(pairs)]))).max())
 
     def probe(self, pairs: Keys) -> tuple[Ints, Ints]:
         """Positions in ``pairs`` whose key is in the table, with the table row of each.
@@ -152,12 +154,16 @@ class PairTable:
             return maybe, maybe
         wanted = pairs[maybe]
         slot = self._first.take(slots[maybe])
-        positions, rows = [], []
-        for step in range(self._fullest):
-            # Keys of a later slot are no danger: they differ.
-            hit = self._keys.take(slot + step, mode="clip") == wanted
-            if step:
-                hit &= slot < len(self._keys) - step
-            positions.append(maybe[hit])
-            rows.append(self._rows[slot[hit] + step])
+        hit = self._keys.take(slot) == wanted
+        for _ in range(self._fullest - 1):  # onward in the slot; keys of a later slot are no danger, for they differ
+            missed = np.flatnonzero(~hit)
+            slot[missed] += 1
+            hit[missed] = self._keys.take(slot[missed], mode="clip") == wanted[missed]
+        found, slot = np.flatnonzero(hit), np.minimum(slot[hit], len(self._keys) - 1)
+        positions, rows = [maybe[found]], [self._rows[slot]]
+        for step in range(1, self._longest_run):  # judged pairs that share their 64 bits
+            more = slot + step < len(self._keys)
+            more &= self._keys.take(slot + step, mode="clip") == wanted[found]
+            positions.append(maybe[found[more]])
+            rows.append(self._rows[slot[more] + step])
         return np.concatenate(positions), np.concatenate(rows)

@@ -6,7 +6,6 @@ become.
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import json
 import math
@@ -215,6 +214,8 @@ class Qrels:
             # + 0.0 makes -0.0 the zero that it equals
             plain = {query: {doc: g + 0.0 for doc, g in judged.items()} for query, judged in content.items()}
             text = json.dumps(plain, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+            import hashlib
+
             self._cache["digest"] = "sha256:" + hashlib.sha256(text.encode()).hexdigest()
         return str(self._cache["digest"])
 

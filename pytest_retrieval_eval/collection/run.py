@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -322,6 +322,8 @@ class Run:
     def digest(self) -> str:
         """``sha256:<hex>`` of queries, ranks, ids and scores: equal for equal runs in whatever file."""
         columns = self._file.backing.columns()
+        import hashlib
+
         digester = hashlib.sha256()
         for query_id, place in sorted((query, i) for i, query in enumerate(columns.query_ids)):
             rows = slice(int(columns.bounds[place]), int(columns.bounds[place + 1]))
@@ -337,9 +339,7 @@ class Run:
 
 def _stem(path: PathLike) -> str:
     """The file's name without its endings: ``runs/bm25.run.jsonl.gz`` is ``bm25``."""
-    from pathlib import Path
-
-    name = Path(path).name
+    name = os.path.basename(os.path.normpath(path))
     for ending in (".gz", ".zst", ".bz2", ".xz", ".jsonl", ".json", ".trec", ".txt", ".run", PARQUET):
         name = name.removesuffix(ending)
     return name

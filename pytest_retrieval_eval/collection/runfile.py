@@ -8,11 +8,11 @@ are equal bytes.
 from __future__ import annotations
 
 import json
+import os
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,8 +64,7 @@ def read_run(path: PathLike, columns: Mapping[str, str] | None = None) -> RunFil
 
     A pipe is refused: a run is opened more than once, which a pipe cannot be.
     """
-    place = Path(path)
-    if place.exists() and not place.is_file() and not place.is_dir():
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
         raise DataError(f"{path} is a pipe or a device; expected a file: save the run to one first")
     suffix = bare_suffixes(path)[-1:]
     if suffix == [PARQUET]:

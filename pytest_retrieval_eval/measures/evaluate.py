@@ -16,19 +16,19 @@ from numpy.typing import NDArray
 
 from pytest_retrieval_eval.errors import DataError, GateError, MeasureError, did_you_mean
 from pytest_retrieval_eval.measures import registry
-from pytest_retrieval_eval.measures.bounds import Bounds, bounds_of, without_repeats
 from pytest_retrieval_eval.measures.counts import QueryCounts, Short
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.nested import reads_degrees, resolve, score
 from pytest_retrieval_eval.measures.ranks import Bools, Floats, JudgedRanks, judged_ranks, read_only
 from pytest_retrieval_eval.measures.scores import Counted, Scores, TieInterval
 
-__all__ = ["Bounds", "Evaluation", "QueryCounts", "Scores", "Short", "TieInterval", "evaluate"]
+__all__ = ["Evaluation", "QueryCounts", "Scores", "Short", "TieInterval", "evaluate"]
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.qrels import Qrels
     from pytest_retrieval_eval.collection.queries import Queries
     from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.measures.bounds import Bounds
 
 _Kind = TypeVar("_Kind", np.float64, np.bool_)
 
@@ -207,6 +207,8 @@ class Evaluation:
         The queries are those that count today; on the unit scale map and r_precision have no known bounds.
         Raises MeasureError where a measure has none, GateError where no query counts.
         """
+        from pytest_retrieval_eval.measures.bounds import Bounds, bounds_of
+
         name = _measure(measure)
         counted, why = self._count(name), partial(self._why_none, name)
         self.scores(name)  # refuses what does not fit
@@ -232,6 +234,8 @@ class Evaluation:
             )
 
         def build() -> JudgedRanks:
+            from pytest_retrieval_eval.measures.bounds import without_repeats
+
             place = {query_id: row for row, query_id in enumerate(self.qrels.query_ids)}
             found = [(place[q], rank) for q, all_ in self.run.repeats.items() if q in place for rank in all_]
             query, rank = np.array(found, np.int64).reshape(-1, 2).T

@@ -106,7 +106,10 @@ class Measure:
 
     def get(self, key: str, default: ParameterValue | None = None) -> ParameterValue | None:
         """The value that the name gives to a parameter, else ``default``."""
-        return dict(self.params).get(key, default)
+        for name, value in self.params:
+            if name == key:
+                return value
+        return default
 
     def having(self, **params: ParameterValue) -> Measure:
         """The same measure with these parameters set, unchecked.

@@ -1,15 +1,19 @@
-"""Statistics: arrays in, numbers out. Imports numpy and the standard library only."""
+"""Statistics: arrays in, numbers out. Imports numpy and the standard library only, each part when it is asked for."""
 
 from __future__ import annotations
 
-from pytest_retrieval_eval.stats.corrections import benjamini_hochberg, holm
-from pytest_retrieval_eval.stats.early import EarlyStop
-from pytest_retrieval_eval.stats.intervals import Interval, bootstrap_mean, wilson
-from pytest_retrieval_eval.stats.means import Distribution, distribution, mean
-from pytest_retrieval_eval.stats.paired import PairedTest, TTest, randomization_test, t_test
-from pytest_retrieval_eval.stats.power import smallest_detectable_drop
-from pytest_retrieval_eval.stats.rank_correlation import kendall_tau_b, spearman, tau_ap
-from pytest_retrieval_eval.stats.tolerance import TOLERANCE, same
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_retrieval_eval.stats.corrections import benjamini_hochberg, holm
+    from pytest_retrieval_eval.stats.early import EarlyStop
+    from pytest_retrieval_eval.stats.intervals import Interval, bootstrap_mean, wilson
+    from pytest_retrieval_eval.stats.means import Distribution, distribution, mean
+    from pytest_retrieval_eval.stats.paired import PairedTest, TTest, randomization_test, t_test
+    from pytest_retrieval_eval.stats.power import smallest_detectable_drop
+    from pytest_retrieval_eval.stats.rank_correlation import kendall_tau_b, spearman, tau_ap
+    from pytest_retrieval_eval.stats.tolerance import TOLERANCE, same
 
 __all__ = [
     "TOLERANCE",
@@ -32,3 +36,33 @@ __all__ = [
     "tau_ap",
     "wilson",
 ]
+
+_ROOMS = {
+    "Distribution": "means",
+    "EarlyStop": "early",
+    "Interval": "intervals",
+    "PairedTest": "paired",
+    "TOLERANCE": "tolerance",
+    "TTest": "paired",
+    "benjamini_hochberg": "corrections",
+    "bootstrap_mean": "intervals",
+    "distribution": "means",
+    "holm": "corrections",
+    "kendall_tau_b": "rank_correlation",
+    "mean": "means",
+    "randomization_test": "paired",
+    "same": "tolerance",
+    "smallest_detectable_drop": "power",
+    "spearman": "rank_correlation",
+    "t_test": "paired",
+    "tau_ap": "rank_correlation",
+    "wilson": "intervals",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _ROOMS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(f"{__name__}.{_ROOMS[name]}"), name)
+    globals()[name] = value
+    return value

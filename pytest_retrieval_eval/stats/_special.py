@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
-
-_STANDARD = NormalDist()
 
 
 def normal_cdf(z: float) -> float:
@@ -23,7 +20,9 @@ def normal_quantile(p: float) -> float:
     >>> round(normal_quantile(0.975), 6)
     1.959964
     """
-    return _STANDARD.inv_cdf(p)
+    from statistics import NormalDist  # with fractions and decimals, which few sessions need
+
+    return NormalDist().inv_cdf(p)
 
 
 def student_tail(t: float, df: int) -> float:
