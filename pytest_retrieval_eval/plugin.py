@@ -72,13 +72,13 @@ def pytest_configure(config: pytest.Config) -> None:
     worker = getattr(config, "workerinput", None)
     try:
         settings = Settings.parse(
-            {ini.name: config.getini(ini.name) for ini in INI},
+            {ini.name: _ini(config, ini.name) for ini in INI},
             {flag.dest: config.getoption(flag.dest) for flag in FLAGS},
             root=config.inipath.parent if config.inipath is not None else config.rootpath,
             here=Path(worker[WORKER_HERE]) if worker else config.invocation_params.dir,
             ci=bool(os.environ.get("CI")),
         )
-    except (SettingsError, TypeError, ValueError) as error:
+    except SettingsError as error:
         raise pytest.UsageError(str(error)) from None
     config.stash[SESSION] = Session(settings, folder=Path(worker[WORKER_FOLDER]) if worker else None)
     config.pluginmanager.register(fixtures, "retrieval_eval_fixtures")
@@ -88,6 +88,14 @@ def pytest_configure(config: pytest.Config) -> None:
         "retrieval(dataset=..., run=..., baseline=..., where=..., rule=..., ...): the data and the rules that this "
         "test's retrieval gates use; a list of datasets makes one case of each",
     )
+
+
+def _ini(config: pytest.Config, name: str) -> object:
+    """An ini value; pytest's own errors of its type, a kind of their own since 9.1, do not always name it."""
+    try:
+        return cast(object, config.getini(name))
+    except (TypeError, ValueError, pytest.UsageError) as error:
+        raise SettingsError(f"{name}: {error}") from None
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

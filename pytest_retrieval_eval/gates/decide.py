@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 # A passing gate that could not have seen a mean drop of this size is called weak (ini retrieval_weak_drop).
 WEAK_DROP = 0.02
 _LEVEL = 0.95
+_CANNOT_FAIL = "weak: this gate cannot fail, since the worst value that the measure can have would pass as well"
 
 
 def check(gate: Gate, bench: Bench, candidate: Callable[[], Side] | None = None) -> Verdict:
@@ -258,6 +259,10 @@ def _against_number(case: Case, target: float, also: Side | None) -> Verdict:
     tied, interval = _ties(side), bootstrap_mean(scores.values, level=_LEVEL)
     if tied is not None and len({fine, *(holds(gate.operator, m, target) for m in _ends(tied))}) > 1:
         notes.append(_tie_note(tied, fine))
+    status: Status = "passed" if fine else "failed"
+    if _cannot_fail(gate, target):
+        status = "weak"
+        notes.append(_CANNOT_FAIL)
     queries = missing_queries(side, target, sign)
     if not fine or is_small(side):
         queries = with_details(queries, side, None, titles=not fine)
@@ -265,7 +270,7 @@ def _against_number(case: Case, target: float, also: Side | None) -> Verdict:
     high = int((sign * (scores.values - target) > TOLERANCE).sum())
     return Verdict(
         **_common(case),
-        status="passed" if fine else "failed",
+        status=status,
         reason=mean_reason(gate.operator, side.mean, target),
         target=target,
         interval=Interval(interval.low, interval.high, interval.level, interval.method),
@@ -299,6 +304,8 @@ def _against_run(case: Case, comparison: Comparison, adjustment: Adjustment | No
         notes.append("both sides are the same run")
     if status == "passed":
         status, weakness = _weakness(comparison, detectable, case.bench)
+        if _cannot_fail(gate, comparison.target):
+            status, weakness = "weak", [_CANNOT_FAIL]
         notes += weakness
     if base.updated:
         status = "updated"
@@ -383,6 +390,12 @@ def _loss_range(measure: Measure, side: Side, reference: Side) -> tuple[float, f
         low if np.isfinite(low) else float(values.min()),
         high if np.isfinite(high) else float(values.max()),
     )
+
+
+def _cannot_fail(gate: Gate, target: float) -> bool:
+    """Whether the worst mean that the measure can have would hold as well."""
+    low, high = bounds(gate.measure)
+    return holds(gate.operator, low if gate.operator in (">=", ">") else high, target)
 
 
 def _weakness(comparison: Comparison, detectable: float, bench: Bench) -> tuple[Status, list[str]]:

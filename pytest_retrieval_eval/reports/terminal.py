@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -79,16 +80,17 @@ def next_command(verdicts: list[tuple[str, Verdict]], ledger: Ledger) -> str | N
     """The one command that is most likely wanted now, or None where all is well."""
     missing = [nodeid for nodeid, verdict in verdicts if verdict.status == "error" and verdict.missing_baseline]
     if missing:
-        return f"pytest --retrieval-update=new {_quoted(missing)}"
+        return f"pytest --retrieval-update=new {_quoted(missing)}".rstrip()
     failed = [nodeid for nodeid, verdict in verdicts if not verdict.ok]
     if failed:
-        return f"pytest -vv {_quoted(failed)}"
+        return f"pytest -vv {_quoted(failed) or '--last-failed'}"
     baselines = [target for kind, target in ledger.written if kind == "baseline"]
     if baselines:
-        return f"git add {_quoted(baselines)}"
+        return f"git add {_quoted(baselines) or _quoted([os.path.commonpath(baselines)])}"
     return None
 
 
 def _quoted(words: list[str], most: int = 5) -> str:
+    """The words for a shell; nothing where there are too many to read."""
     unique = list(dict.fromkeys(words))
-    return " ".join(shlex.quote(word) for word in unique[:most]) if len(unique) <= most else ""
+    return " ".join(shlex.quote(word) for word in unique) if len(unique) <= most else ""

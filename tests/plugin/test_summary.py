@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+from support import HITS
 
 GATES = (
     "def test_good(recall_at):\n    assert recall_at(2) >= 0.6\n"
@@ -112,3 +113,26 @@ def test_a_long_retrieval_shows_its_progress_to_a_person(project):
     assert process.returncode == 0
     assert "retrieving" in shown.decode()
     assert "/6" in shown.decode()
+
+
+def test_the_next_command_is_whole_where_many_gates_fail(project):
+    project.test("".join(f"def test_{n}(recall_at):\n    assert recall_at(2) >= 0.9\n" for n in range(7)))
+    project.run().stdout.fnmatch_lines(["next: pytest -vv --last-failed"])
+    lines = (f"def test_{n}(recall_at, baseline):\n    assert recall_at(2) >= baseline['b{n}']\n" for n in range(7))
+    project.test("".join(lines))
+    project.run().stdout.fnmatch_lines(["next: pytest --retrieval-update=new"])
+    project.run("--retrieval-update=new").stdout.fnmatch_lines(["next: git add *eval/small/baselines"])
+
+
+def test_a_gate_that_cannot_fail_is_weak(project):
+    project.test(
+        "def test_all(recall_at):\n    assert recall_at(2) >= 0\n"
+        "def test_most(recall_at):\n    assert recall_at(2) <= 1\n"
+        "def test_margin(recall_at, against):\n    assert recall_at(2) >= against('b.trec') - 1\n"
+        "def test_low(recall_at, against):\n    assert recall_at(2) >= 0.1 * against('b.trec')\n"
+    )
+    project.run_file("b.trec", HITS)
+    result = project.run()
+    result.assert_outcomes(passed=4)
+    lines = [line for line in result.outlines if line.startswith("WEAK")]
+    assert len(lines) >= 3
