@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.run import Run
     from pytest_retrieval_eval.gates.bench import Baseline
     from pytest_retrieval_eval.gates.families import GateFamily
+    from pytest_retrieval_eval.gates.tojudge import Pair
     from pytest_retrieval_eval.gates.verdict import Verdict
 
 SESSION = pytest.StashKey[Session]()
@@ -324,7 +325,15 @@ class FixtureBench:
 
         verbosity = self._request.config.get_verbosity()
         limit = None if verbosity > 1 else 60 if verbosity == 1 else 15
-        return explain(verdict, limit=limit, in_python=self.in_python)
+        return explain(verdict, limit=limit, in_python=self.in_python, spread=verbosity > 0)
+
+    @property
+    def collect(self) -> Callable[[Sequence[Pair]], None] | None:
+        """What takes the pairs to judge of each gate, where the command line wants them."""
+        return self._collect if self._session.settings.to_judge is not None else None
+
+    def _collect(self, pairs: Sequence[Pair]) -> None:
+        self._attempt.to_judge.append(self._session.stage_pairs(pairs))
 
     def options(self, keywords: Mapping[str, object]) -> dict[str, object]:
         """A gate's keywords over those of the test's marker."""

@@ -11,7 +11,8 @@ import hashlib
 import shutil
 import tempfile
 import threading
-from collections.abc import Generator, Mapping
+import uuid
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.run import Run
     from pytest_retrieval_eval.gates.families import GateFamily
     from pytest_retrieval_eval.gates.measured import Measured
+    from pytest_retrieval_eval.gates.tojudge import Pair
     from pytest_retrieval_eval.gates.verdict import Verdict
 
 NOTHING_COMPARED = (
@@ -78,6 +80,7 @@ class Attempt:
     elsewhere: list[Verdict] = field(default_factory=list)
     thread: int = field(default_factory=threading.get_ident)
     family: GateFamily | None = None
+    to_judge: list[str] = field(default_factory=list)
 
     def record(self, verdict: Verdict) -> None:
         """Keep a verdict; one that raises in another thread than the test's may not be heard of."""
@@ -124,6 +127,7 @@ class Attempt:
             "errors": errors,
             "staged": [file.to_dict() for file in self.staged],
             "command_runs": sorted(self.command_runs),
+            "to_judge": list(self.to_judge),
         }
 
 
@@ -254,6 +258,14 @@ class Session:
         name = self.settings.baseline
         return "main" if ":" in name else name
 
+    def stage_pairs(self, pairs: Sequence[Pair]) -> str:
+        """Write the pairs to judge of one gate beside, for the process that ends the session."""
+        from pytest_retrieval_eval.gates.tojudge import stage
+
+        path = self.folder / "to-judge" / f"{uuid.uuid4().hex}.jsonl"
+        stage(path, pairs)
+        return str(path)
+
     def stage(self, kind: str, target: Path, run: Run, header: Mapping[str, object]) -> StagedFile:
         """Write ``run`` beside, to be put at ``target`` when the session has ended well."""
         key = (str(target), run.digest)
@@ -326,6 +338,8 @@ class Ledger:
         Nothing is written after an internal error, a lost worker, or two different runs for one file.
         """
         self._check_command_runs(settings, stopped=stopped)
+        if settings.to_judge is not None:
+            self._write_pairs(settings.to_judge, stopped=stopped)
         staged = self._staged_files()
         if not staged:
             return
@@ -348,6 +362,22 @@ class Ledger:
                 self.complaints.append(f"{target} was not written: {error}")
                 continue
             self.written.append((files[0].kind, target))
+
+    def _write_pairs(self, target: Path, *, stopped: bool) -> None:
+        """Merge the pairs to judge of all gates into one file."""
+        if self.broken:
+            self.complaints.append(f"no pairs to judge were written, since {self.broken}: {target}")
+            return
+        staged = [Path(path) for payload in self.attempts.values() for path in payload["to_judge"]]  # type: ignore[attr-defined]
+        if not staged:
+            sentence = f"--retrieval-to-judge={target}: no gate of this session was decided, and nothing was written"
+            (self.notes if self.deselected or stopped else self.complaints).append(sentence)
+            return
+        from pytest_retrieval_eval.gates import tojudge
+
+        rows = tojudge.merged(tojudge.staged(staged))
+        tojudge.write(target, rows)
+        self.written.append((f"{len(rows)} pairs to judge", str(target)))
 
     def _staged_files(self) -> dict[str, list[StagedFile]]:
         staged: dict[str, list[StagedFile]] = {}

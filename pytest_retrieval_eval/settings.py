@@ -104,6 +104,12 @@ FLAGS = (
         {"metavar": "new|all"},
     ),
     Flag(
+        "--retrieval-to-judge",
+        "write the (query, document) pairs without a judgment that the gates of this session looked at, as .jsonl or "
+        ".tsv, worst queries first",
+        {"metavar": "PATH"},
+    ),
+    Flag(
         "--retrieval-update-in-ci",
         "allow --retrieval-update where the environment variable CI is set",
         {"action": "store_true"},
@@ -133,6 +139,7 @@ class Settings:
     save_runs: Path | None = None
     update: Literal["new", "all"] | None = None
     json: Path | None = None
+    to_judge: Path | None = None
 
     @classmethod
     def parse(
@@ -183,6 +190,7 @@ class Settings:
             save_runs=here / str(save) if save else None,
             update=cast("Literal['new', 'all'] | None", update),
             json=json_path(options.get("retrieval_json"), here),
+            to_judge=_to_judge(options.get("retrieval_to_judge"), here),
         )
 
     @property
@@ -230,6 +238,18 @@ def json_path(value: object, here: Path) -> Path | None:
     path = here / str(value)
     if not value or path.is_dir():
         raise SettingsError(f"--retrieval-json={value}: expected the name of a file, and this is a folder")
+    return path
+
+
+def _to_judge(value: object, here: Path) -> Path | None:
+    if not value:
+        return None
+    path = here / str(value)
+    name = path.name.lower()
+    for ending in (".gz", ".zst", ".bz2", ".xz"):
+        name = name.removesuffix(ending)
+    if not name.endswith((".jsonl", ".tsv")):
+        raise SettingsError(f"--retrieval-to-judge={value}: expected a file that ends in .jsonl or .tsv (also .gz)")
     return path
 
 

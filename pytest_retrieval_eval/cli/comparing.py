@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from pytest_retrieval_eval.gates.gate import Gate
 from pytest_retrieval_eval.gates.options import Options
 from pytest_retrieval_eval.gates.revisions import Revision, is_revision, read_revision
 from pytest_retrieval_eval.gates.target import BASELINE
+from pytest_retrieval_eval.gates.tojudge import Pair, check_path, merged, write
 from pytest_retrieval_eval.gates.verdict import Verdict
 from pytest_retrieval_eval.gates.wording import counted
 from pytest_retrieval_eval.reports.text import explain, headline
@@ -74,6 +75,8 @@ def compare_runs(arguments: argparse.Namespace, console: Console) -> int:
                 )
     dataset = read_collection(arguments.qrels, queries=arguments.queries, split=arguments.split)
     select_queries(dataset, where)
+    if arguments.to_judge is not None:
+        check_path(Path(arguments.to_judge), "--to-judge")
     bench = FileBench(dataset, read_side(arguments.baseline, dataset), Run.read(arguments.candidate))
     if not measures and not gates:
         measures = default_measures(DEFAULT, dataset.qrels, bench.old, bench.new)
@@ -83,6 +86,10 @@ def compare_runs(arguments: argparse.Namespace, console: Console) -> int:
         console.write(json_text(_document(bench, where, reports)) + "\n")
     else:
         _print(bench, reports, _LIMITS.get(arguments.verbose), arguments.verbose > 0, console)
+    if arguments.to_judge is not None:
+        rows = merged(bench.pairs)
+        write(Path(arguments.to_judge), rows)
+        console.say(f"{counted(len(rows), 'pair')} to judge; wrote {arguments.to_judge}")
     for sentence in errors:
         console.error(sentence)
     if errors:
@@ -96,6 +103,7 @@ class FileBench:
     def __init__(self, dataset: Dataset, old: Run, new: Run) -> None:
         self.data, self.old, self.new = dataset, old, new
         self.verdicts: list[Verdict] = []
+        self.pairs: list[Pair] = []
         self._runs: dict[str, Run] = {}
 
     def dataset(self, name: str | None) -> Dataset:
@@ -124,6 +132,10 @@ class FileBench:
         """Keep it, to be printed."""
         self.verdicts.append(verdict)
 
+    def collect(self, pairs: Sequence[Pair]) -> None:
+        """Keep the pairs to judge, to be written."""
+        self.pairs += pairs
+
     def explain(self, verdict: Verdict) -> str:
         """The headline is enough here: the whole text is printed with the other verdicts'."""
         return headline(verdict)
@@ -150,7 +162,7 @@ def _stored(name: str, dataset: Dataset) -> Run:
 
 
 def _options(arguments: argparse.Namespace, where: Mapping[str, object] | None, *, gate: bool) -> dict[str, Any]:
-    names = ["alpha", "sided", "allow_failures", *(_GATES_ONLY if gate else ())]
+    names = ["alpha", "sided", "allow_failures", "unit", *(_GATES_ONLY if gate else ())]
     return {"where": where, **{name: getattr(arguments, name) for name in names}}
 
 
@@ -176,18 +188,22 @@ def _print(bench: FileBench, reports: list[Verdict], limit: int | None, verbose:
     about = f"{bench.data.name}, where {where}" if where else bench.data.name
     blocks = [f"{about}: {bench.old.name} → {bench.new.name}"]
     for report in reports:
-        # The first line would name a gate that nobody asked for, and "weak" is what a gate can be.
-        notes = tuple(note for note in report.notes if not note.startswith("weak: "))
+        # The first line would name a gate that nobody asked for; "weak" and "could fail" are said of gates.
+        notes = tuple(note for note in report.notes if not note.startswith(("weak: ", "unjudged documents: ")))
         report = replace(report, notes=notes)
-        blocks.append(explain(_news(report, told), limit, in_python=False).partition("\n")[2])
+        blocks.append(
+            explain(_news(report, told), limit, in_python=False, spread=limit != _LIMITS[0]).partition("\n")[2]
+        )
     for verdict in bench.verdicts:
         if verdict.status == "error":
             blocks.append(headline(verdict))
         elif verdict.ok and not verbose:
             # The queries are what to look at where a gate fails.
-            blocks.append(explain(replace(_news(verdict, told), queries=()), limit, in_python=False))
+            blocks.append(
+                explain(replace(_news(verdict, told), queries=()), limit, in_python=False, spread=limit != _LIMITS[0])
+            )
         else:
-            blocks.append(explain(_news(verdict, told), limit, in_python=False))
+            blocks.append(explain(_news(verdict, told), limit, in_python=False, spread=limit != _LIMITS[0]))
     if len(bench.verdicts) > 1:
         kinds = [verdict.status for verdict in bench.verdicts]
         counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))

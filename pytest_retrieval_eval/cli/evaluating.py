@@ -19,11 +19,13 @@ from pytest_retrieval_eval.cli.inputs import (
 )
 from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.collection.run import Run
-from pytest_retrieval_eval.errors import GateError
+from pytest_retrieval_eval.errors import GateError, MeasureError
 from pytest_retrieval_eval.gates.hints import id_hint
+from pytest_retrieval_eval.gates.incomplete import spread_of
 from pytest_retrieval_eval.gates.wording import counted, listed
-from pytest_retrieval_eval.measures.evaluate import Evaluation, Scores, evaluate
+from pytest_retrieval_eval.measures.evaluate import Bounds, Evaluation, Scores, evaluate
 from pytest_retrieval_eval.measures.registry import aggregate
+from pytest_retrieval_eval.reports.spread import spread_text
 
 DEFAULT = ("ndcg@10", "mrr@10", "map", "precision@10", "recall@10", "recall@100", "judged@10")
 #: the name of the row of means (of sums, for counts), as trec_eval has it
@@ -49,6 +51,8 @@ def evaluate_run(arguments: argparse.Namespace, console: Console) -> int:
         select=select,
         trec=trec,
         complete=arguments.trec_complete,
+        unit=arguments.unit,
+        chunks=dataset.chunks if arguments.unit else None,
     )
     _refuse_strangers(evaluation, arguments.qrels)
     if not measures:
@@ -57,27 +61,63 @@ def evaluate_run(arguments: argparse.Namespace, console: Console) -> int:
     found = [(name, evaluation.scores(measure)) for name, measure in chosen]
     totals = [scores.overall for _, scores in found]
     notes = _notes(evaluation, dataset, found)
+    bounds = _bounds(evaluation, found, notes) if arguments.bounds else None
     for note in notes:
         console.note(note)
     if arguments.json:
-        console.write(_document(arguments, dataset, run, found, notes) + "\n")
+        console.write(_document(arguments, dataset, run, found, notes, bounds) + "\n")
         return 0
     if arguments.per_query:
         if ALL in dataset.qrels.query_ids:
             console.note(f"a query has the id {ALL}; the means are the last lines")
-        _write_queries(evaluation, found, console)
+        _write_queries(evaluation, found, bounds, console)
     for (name, _), total in zip(found, totals, strict=True):
-        console.write(f"{ALL}\t{name}\t{total!r}\n")
+        ends = _ends(bounds, name)
+        console.write(f"{ALL}\t{name}\t{total!r}{ends}\n")
+    if arguments.distribution:
+        for name, scores in found:
+            console.write(f"\n{name}   n {scores.n}\n{spread_text(spread_of(scores))}\n")
     return 0
 
 
-def _write_queries(evaluation: Evaluation, found: list[tuple[str, Scores]], console: Console) -> None:
+def _bounds(evaluation: Evaluation, found: list[tuple[str, Scores]], notes: list[str]) -> dict[str, Bounds]:
+    """The bounds of the measures that have some; a note for each of the others."""
+    known = {}
+    for name, scores in found:
+        try:
+            known[name] = evaluation.bounds(scores.measure)
+        except MeasureError as error:
+            notes.append(str(error))
+    if not known:
+        raise MeasureError(notes[-1])
+    return known
+
+
+def _ends(bounds: dict[str, Bounds] | None, name: str, place: int | None = None) -> str:
+    """Two more columns with the bounds, a dash where a measure has none; no column where nobody asked."""
+    if bounds is None:
+        return ""
+    if name not in bounds:
+        return "\t-\t-"
+    known = bounds[name]
+    low, high = (known.minimum, known.maximum) if place is None else (float(known.low[place]), float(known.high[place]))
+    return f"\t{low!r}\t{high!r}"
+
+
+def _write_queries(
+    evaluation: Evaluation,
+    found: list[tuple[str, Scores]],
+    bounds: dict[str, Bounds] | None,
+    console: Console,
+) -> None:
     values = [(name, scores.to_dict()) for name, scores in found]
+    places = {name: {query: place for place, query in enumerate(scores.query_ids)} for name, scores in found}
     for query_id in evaluation.qrels.query_ids:
         label = _cell(query_id)
         for name, of_query in values:
             if query_id in of_query:
-                console.write(f"{label}\t{name}\t{of_query[query_id]!r}\n")
+                ends = _ends(bounds, name, places[name][query_id])
+                console.write(f"{label}\t{name}\t{of_query[query_id]!r}{ends}\n")
 
 
 def _cell(text: str) -> str:
@@ -129,6 +169,7 @@ def _document(
     run: Run,
     found: list[tuple[str, Scores]],
     notes: list[str],
+    bounds: dict[str, Bounds] | None,
 ) -> str:
     measures = []
     for name, scores in found:
@@ -141,6 +182,11 @@ def _document(
         how, _ = aggregate(scores.measure)
         if how != "mean":
             entry[how] = scores.overall
+        if bounds is not None:
+            known = bounds.get(name)
+            entry["bounds"] = None if known is None else [known.minimum, known.maximum]
+        if arguments.distribution:
+            entry["spread"] = spread_of(scores).to_dict()
         if arguments.per_query:
             entry["queries"] = scores.to_dict()
         measures.append(entry)

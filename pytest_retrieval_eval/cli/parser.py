@@ -170,6 +170,18 @@ def _add_evaluate(parser: _Parser) -> None:
     _add_measures(parser)
     _add_where(parser)
     add("--per-query", action="store_true", help="Print each query that counts, before the means.")
+    add(
+        "--bounds",
+        action="store_true",
+        help="Print behind each value the least and the most that it could be if everything unjudged in the lists "
+        "were judged.",
+    )
+    add(
+        "--distribution",
+        action="store_true",
+        help="Print below the means how the values of the queries lie: histogram, quantiles, share of zeros.",
+    )
+    _add_unit(parser)
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument(
         "--trec",
@@ -221,6 +233,13 @@ def _add_compare(parser: _Parser) -> None:
         metavar="X",
         help="Call a gate inconclusive where less than this share of the candidate's top documents is judged.",
     )
+    add(
+        "--to-judge",
+        metavar="PATH",
+        help="Write the pairs of query and document without a judgment that were looked at, worst queries first: "
+        "*.jsonl or *.tsv.",
+    )
+    _add_unit(parser)
     _add_failures(parser)
     add("-v", "--verbose", action="count", default=0, help="Show more queries; -vv shows all of them.")
     _add_json(parser)
@@ -265,6 +284,15 @@ def _add_where(parser: _Parser) -> None:
         metavar="TAG=VALUE",
         help="Count only queries with this tag value, read as JSON where it is JSON. Different tags must all "
         "hold, of one tag's values any.",
+    )
+
+
+def _add_unit(parser: _Parser) -> None:
+    parser.add_argument(
+        "--unit",
+        choices=("document",),
+        help="The run ranks chunks and the judgments are on documents: each document counts where its best chunk "
+        "stands.",
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pytest_retrieval_eval.collection.chunks import Chunks
 from pytest_retrieval_eval.collection.files import (
     JsonIds,
     PathLike,
@@ -198,6 +199,7 @@ class Dataset:
         queries: Queries | Mapping[Any, str | Mapping[str, object]] | None = None,
         qrels: Qrels | Mapping[Any, Judged],
         corpus: Corpus | Mapping[Any, str | Mapping[str, object]] | None = None,
+        chunks: Chunks | None = None,
         name: str = "",
     ) -> Dataset:
         """A dataset of objects or plain mappings; without ``queries`` only the ids in ``qrels`` are known."""
@@ -208,7 +210,9 @@ class Dataset:
             queries = Queries.of(queries)
         if corpus is not None and not isinstance(corpus, Corpus):
             corpus = Corpus.of(corpus)
-        return cls.checked(name, None, queries, made, corpus, None)
+        dataset = cls.checked(name, None, queries, made, corpus, None)
+        dataset._cache["chunks"] = chunks
+        return dataset
 
     @classmethod
     def checked(
@@ -230,6 +234,15 @@ class Dataset:
         queries = _count(len(self.queries), "query", "queries")
         judgments = _count(len(self.qrels), "judgment", "judgments")
         return f"<Dataset {self.name or self.path or 'in memory'}: {queries}, {judgments}>"
+
+    @property
+    def chunks(self) -> Chunks | None:
+        """The chunk table of the folder (``chunks.jsonl``, read once); None where there is none."""
+        if "chunks" not in self._cache:
+            path = _find(self.path, ("chunks.jsonl",)) if self.path is not None and self.path.is_dir() else None
+            self._cache["chunks"] = None if path is None else Chunks.read(path)
+        found: Chunks | None = self._cache["chunks"]
+        return found
 
     @property
     def label_digest(self) -> str:

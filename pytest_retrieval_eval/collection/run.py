@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -30,6 +31,7 @@ from pytest_retrieval_eval.settings import is_url
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped,unused-ignore]
 
+    from pytest_retrieval_eval.collection.chunks import Chunks
     from pytest_retrieval_eval.collection.qrels import Qrels
 
 __all__ = ["Located", "Ranking", "Run"]
@@ -231,6 +233,22 @@ class Run:
             result[query_id] = Ranking(columns.docs.strings(rows), scores, **parts)
         return result
 
+    def by_document(self, chunks: Chunks | None = None) -> Run:
+        """The documents that these chunks are parts of, each at the rank of its best chunk.
+
+        Later chunks of a document take no slot, so that rank k is the k-th document. Which document a hit is
+        part of its own ``doc_id`` says, else ``chunks``; where neither does, DataError. ``depth`` stays that
+        of the chunks. A run of documents (its header has ``unit: document``) is given back as it is.
+
+        >>> from pytest_retrieval_eval.collection.chunks import Chunks
+        >>> run = Run.of({"q1": ["a#2", "b#1", "a#1"]})
+        >>> run.by_document(Chunks.of({"a#1": "a", "a#2": "a", "b#1": "b"})).ranking("q1").docs
+        ['a', 'b']
+        """
+        if self.header.get("unit") == "document":
+            return self
+        return _by_document(self, chunks)
+
     def locate(self, qrels: Qrels, *, float32: bool = False) -> Located:
         """Where the documents of the qrels stand in the lists.
 
@@ -335,6 +353,16 @@ class Run:
             if columns.scores is not None:
                 digester.update((columns.scores[rows] + 0.0).astype("<f8").tobytes())  # -0.0 is 0.0
         return "sha256:" + digester.hexdigest()
+
+
+@lru_cache(maxsize=4)
+def _by_document(run: Run, chunks: Chunks | None) -> Run:
+    """Made once for the gates that measure the same run."""
+    from pytest_retrieval_eval.collection.bydocument import by_document
+
+    name = f"run {run.name}" if run.name else run.source or "the run"
+    columns = by_document(run._file.backing.columns(), chunks, name)
+    return Run(replace(run._file, backing=columns), name=run.name, source=run.source).with_header(unit="document")
 
 
 def _stem(path: PathLike) -> str:

@@ -26,7 +26,8 @@ class Bench(Protocol):
 
     Every look-up raises a ``GateError`` whose message says what to do; it never returns something empty
     instead. A bench may have an attribute ``weak_drop`` (the mean drop that a passing gate should be able to
-    detect, 0.02 where it is absent), and one ``provenance`` (True: verdicts say where their numbers come from).
+    detect, 0.02 where it is absent), and one ``provenance`` (True: verdicts say where their numbers come from);
+    and a method ``collect``, which gets the pairs to judge of each gate.
     """
 
     def dataset(self, name: str | None) -> Dataset:

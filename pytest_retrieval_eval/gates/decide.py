@@ -26,6 +26,7 @@ from pytest_retrieval_eval.gates.diff import (
     with_details,
 )
 from pytest_retrieval_eval.gates.gate import Gate
+from pytest_retrieval_eval.gates.incomplete import comparison_hangs, mean_hangs, sides
 from pytest_retrieval_eval.gates.options import Options
 from pytest_retrieval_eval.gates.rules import (
     Comparison,
@@ -42,6 +43,7 @@ from pytest_retrieval_eval.gates.rules import (
 from pytest_retrieval_eval.gates.side import Side, cutoff_of, measure_candidate, measure_side, where_text
 from pytest_retrieval_eval.gates.slices import of_slices, slice_notes, slice_queries, sliced
 from pytest_retrieval_eval.gates.target import Target
+from pytest_retrieval_eval.gates.tojudge import gather
 from pytest_retrieval_eval.gates.verdict import Interval, Status, Verdict
 from pytest_retrieval_eval.gates.wording import counted, listed, means, shown
 from pytest_retrieval_eval.measures.names import Measure
@@ -116,7 +118,10 @@ def _name_of(run: object) -> str:
 
 
 def decide(gate: Gate, bench: Bench, candidate: Callable[[], Side] | None = None) -> Verdict:
-    """The verdict on ``gate``. Records nothing; raises a ``GateError`` for what cannot be measured."""
+    """The verdict on ``gate``; raises a ``GateError`` for what cannot be measured.
+
+    Records nothing, but gives the pairs to judge to a bench that collects them.
+    """
     __tracebackhide__ = True
     check_alone(gate)
     return decide_cases([measured_case(gate, bench, candidate)])[0]
@@ -211,6 +216,8 @@ def _verdict(case: Case, found: Mapping[int, Adjustment | None], also: Side | No
     else:
         verdict = _against_run(case, case.comparison, found.get(id(case)), also)
     verdict = _judged_enough(verdict, case.gate.options, case.side)
+    if also is None:
+        gather(verdict, case.side, case.bench)
     if not case.parts:
         return verdict
     slices = [_verdict(part, found, case.side) for part in case.parts]
@@ -263,6 +270,7 @@ def _against_number(case: Case, target: float, also: Side | None) -> Verdict:
     if _cannot_fail(gate, target):
         status = "weak"
         notes.append(_CANNOT_FAIL)
+    notes += mean_hangs(side, gate.operator, target)
     queries = missing_queries(side, target, sign)
     if not fine or is_small(side):
         queries = with_details(queries, side, None, titles=not fine)
@@ -270,6 +278,7 @@ def _against_number(case: Case, target: float, also: Side | None) -> Verdict:
     high = int((sign * (scores.values - target) > TOLERANCE).sum())
     return Verdict(
         **_common(case),
+        **sides(side, None),
         status=status,
         reason=mean_reason(gate.operator, side.mean, target),
         target=target,
@@ -300,7 +309,7 @@ def _against_run(case: Case, comparison: Comparison, adjustment: Adjustment | No
     notes = list(_side_notes(side, also))
     if also is None:
         notes += [f"{reference.label}: {note}" for note in _side_notes(reference, also=side)]
-    if reference.run is side.run and not base.updated and also is None:
+    if reference.stored is side.stored and not base.updated and also is None:
         notes.append("both sides are the same run")
     if status == "passed":
         status, weakness = _weakness(comparison, detectable, case.bench)
@@ -311,10 +320,11 @@ def _against_run(case: Case, comparison: Comparison, adjustment: Adjustment | No
         status = "updated"
     tied, old_tied = _ties(side), _ties(reference)
     # The same ties on both sides are put in the same order: nothing hangs on them.
-    sides = () if _alike(tied, old_tied) else ((tied, side.label), (old_tied, reference.label))
-    for ties, which in sides:
+    both = () if _alike(tied, old_tied) else ((tied, side.label), (old_tied, reference.label))
+    for ties, which in both:
         if ties is not None and not _same_over_ties(comparison, ties, ruling.holds, adjustment, own=ties is tied):
             notes.append(_tie_note(ties, ruling.holds, f" of {which}"))
+    notes += comparison_hangs(side, reference, comparison, ruling.holds, adjustment)
     queries = changed_queries(side, reference, comparison.sign)
     bad = status == "failed"
     if bad or is_small(side, reference):
@@ -323,6 +333,7 @@ def _against_run(case: Case, comparison: Comparison, adjustment: Adjustment | No
     changes = changes_since(reference.run, side.dataset, side.run, new=_new(reference)) if also is None else ()
     verdict = Verdict(
         **_common(case),
+        **sides(side, reference),
         status=status,
         reason="the baseline was written from this run" if base.updated else ruling.reason,
         baseline=base.name,
@@ -361,7 +372,7 @@ def _reference(gate: Gate, target: Target, bench: Bench, side: Side) -> tuple[Ba
     """The run on the right side, and it measured on the same labels and slice."""
     reference = target.reference
     if reference.kind == "baseline":
-        base = bench.baseline(side.dataset, reference.name, side.run)
+        base = bench.baseline(side.dataset, reference.name, side.stored)
         label = f"baseline {shown(base.name)}"
     else:
         run = bench.run(side.dataset, reference.ref)
@@ -473,6 +484,7 @@ def _side_notes(side: Side, also: Side | None = None) -> tuple[str, ...]:
             notes.append(
                 f"every list ends at rank {longest}, and {side.measure} looks at {cutoff}: the run declares no depth"
             )
+    notes += side.notes
     notes += counts.notes()
     notes += side.dataset.warnings
     notes += [warning for warning in side.evaluation.warnings if warning not in notes]

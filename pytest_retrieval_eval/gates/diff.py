@@ -127,7 +127,12 @@ def with_details(
 
 
 def pairs_to_judge(candidate: Side, worst_first: Iterable[str], k: int) -> tuple[tuple[str, str], ...]:
-    """The (query, document) pairs without a judgment in the candidate's top k, for the counted queries.
+    """The (query, document) pairs of ``ranked_holes``."""
+    return tuple((query, doc) for query, doc, _ in ranked_holes(candidate, worst_first, k))
+
+
+def ranked_holes(candidate: Side, worst_first: Iterable[str], k: int) -> list[tuple[str, str, int]]:
+    """Query, document and rank without a judgment in the candidate's top k, for the counted queries.
 
     Those of ``worst_first`` come first, in that order; the others follow in the order of the labels.
     """
@@ -137,12 +142,14 @@ def pairs_to_judge(candidate: Side, worst_first: Iterable[str], k: int) -> tuple
     open_ids &= set(candidate.scores.query_ids)
     ids = [query for query in dict.fromkeys((*worst_first, *candidate.scores.query_ids)) if query in open_ids]
     found = candidate.run.rankings(ids, depth=k) if ids else {}
-    pairs: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str, int]] = []
     for query in ids:
         judged = qrels.of_query(query)
-        docs = dict.fromkeys(_docs(found.get(query))[:k])
-        pairs += [(query, doc) for doc in docs if doc not in judged]
-    return tuple(pairs)
+        ranks_of: dict[str, int] = {}
+        for rank, doc in enumerate(_docs(found.get(query))[:k], 1):
+            ranks_of.setdefault(doc, rank)
+        pairs += [(query, doc, rank) for doc, rank in ranks_of.items() if doc not in judged]
+    return pairs
 
 
 def _docs(ranking: Ranking | None) -> list[str]:

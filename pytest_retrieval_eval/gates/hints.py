@@ -61,6 +61,18 @@ def id_hint(labels: Iterable[str], run: Iterable[str]) -> str:
     return f"{first}, the run such as {_id(found[0])}." if found else f"{first}, the run has none."
 
 
+def part_hint(chunk: str, doc: str, how: str) -> str:
+    """A sentence for a run of chunks whose documents have the labels.
+
+    >>> part_hint("guide#3", "guide", "as the hits say").partition(": ")[2]
+    "gate with unit='document'."
+    """
+    return (
+        f"The run ranks parts of the labels' documents ({_id(chunk)} is part of {_id(doc)}, {how}): gate with "
+        "unit='document'."
+    )
+
+
 def _id(text: str) -> str:
     # ascii() shows what two ids that look alike differ in.
     return f"'{shown(text, 60)}'" if text.isascii() else shown(ascii(text), 80)

@@ -40,6 +40,8 @@ class Options:
             two).
         allow: under ``each``, how many queries may lose more than the margin.
         judged: the least judged@k of the candidate, 0 to 1; below it the verdict is ``inconclusive``.
+        unit: ``document`` where chunks are ranked and the labels are on documents: each document stands at the
+            rank of its best chunk, and k counts documents.
         allow_failures: how many queries the retriever may fail on; they count 0.
 
     >>> Options.of(rule="significant", alpha=0.01).alpha
@@ -62,6 +64,7 @@ class Options:
     allow: int = 0
     judged: float | None = None
     allow_failures: int = 0
+    unit: Literal["document"] | None = None
 
     @classmethod
     def of(cls, **keywords: object) -> Options:
@@ -93,6 +96,10 @@ class Options:
         for name in ("allow", "allow_failures", "min_n"):
             self._check_count(name)
         self._check_slices()
+        if self.unit not in (None, "document"):
+            raise SettingsError(
+                f"unit= is 'document', or left out where the labels are on what is ranked, not {_a(self.unit)}"
+            )
         if self.allow and self.rule != "each":
             raise SettingsError(
                 f"allow={self.allow} counts queries under rule='each'; rule={self.rule!r} does not read it"

@@ -8,21 +8,21 @@ under test and for what it is held against.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pytest_retrieval_eval.errors import GateError
-from pytest_retrieval_eval.gates.hints import id_hint
-from pytest_retrieval_eval.gates.wording import counted, shown
+from pytest_retrieval_eval.gates.hints import id_hint, part_hint
+from pytest_retrieval_eval.gates.wording import counted, listed, shown
 from pytest_retrieval_eval.measures.evaluate import evaluate
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.registry import aggregate
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
-    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.run import Ranking, Run
     from pytest_retrieval_eval.gates.bench import Bench
     from pytest_retrieval_eval.gates.options import Options
     from pytest_retrieval_eval.measures.evaluate import Evaluation, Scores
@@ -38,7 +38,9 @@ class Side:
     """A run, measured.
 
     ``select`` are the queries that ``where`` selects (None: all), ``label`` names the run in sentences, and
-    ``failed`` are the queries that the retriever failed on and that ``allow_failures`` tolerates.
+    ``failed`` are the queries that the retriever failed on and that ``allow_failures`` tolerates. With the
+    unit ``document`` the run is one of documents, and ``given`` the chunks that it was made of. ``notes`` are
+    worth saying beside the number.
     """
 
     dataset: Dataset
@@ -50,6 +52,14 @@ class Side:
     label: str
     judged_at: Measure
     failed: Mapping[str, str]
+    unit: str | None = None
+    given: Run | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def stored(self) -> Run:
+        """The run as it was given: of chunks, where ``run`` has the documents they are parts of."""
+        return self.given if self.given is not None else self.run
 
     @property
     def scores(self) -> Scores:
@@ -133,11 +143,41 @@ def measure_side(
         )
     failed = _failures(run, dataset, options, select, label)
     judged_at = Measure.parse(f"judged@{cutoff or _JUDGED_K}")
+    given = run
+    if options.unit == "document":
+        run = run.by_document(dataset.chunks)
     evaluation = evaluate(dataset.qrels, run, measure, queries=dataset.queries, select=select)
     where = where_text(options.where)
-    side = Side(dataset, run, measure, evaluation, select, where, label, judged_at, failed)
+    side = Side(dataset, run, measure, evaluation, select, where, label, judged_at, failed, options.unit, given)
     _refuse_empty(side)
-    return side
+    return replace(side, notes=_cut_lists(side)) if options.unit else side
+
+
+def _cut_lists(side: Side) -> tuple[str, ...]:
+    """Lists that were cut at the declared depth before they had k documents: the measure saw fewer.
+
+    What stands below the cut is unknown, so that this is said; where it holds for every list that has
+    anything, the number is that of another depth, and an error.
+    """
+    cutoff, given = cutoff_of(side.measure), side.stored
+    if cutoff is None or given.depth is None:
+        return ()
+    chunks = dict(zip(given.query_ids, given.returned.tolist(), strict=True))
+    documents = dict(zip(side.dataset.qrels.query_ids, side.evaluation.ranks.returned.tolist(), strict=True))
+    filled = [query for query in side.scores.query_ids if documents[query]]
+    cut = [query for query in filled if documents[query] < cutoff and chunks[query] >= given.depth]
+    if not cut:
+        return ()
+    said = (
+        f"{counted(len(cut), 'list')} of {given.depth} chunks {'holds' if len(cut) == 1 else 'hold'} fewer than "
+        f"{counted(cutoff, 'document')} and {'was' if len(cut) == 1 else 'were'} cut there ({listed(cut)})"
+    )
+    if len(cut) == len(filled):
+        raise GateError(
+            f"{side.measure} over documents: {side.label}: {said}, that is every list: retrieve more chunks a query, "
+            "or gate at a smaller k"
+        )
+    return (f"{said}: more chunks a query could change the measure",)
 
 
 def _refuse_totals(measure: Measure) -> None:
@@ -192,8 +232,23 @@ def _refuse_empty(side: Side) -> None:
         raise GateError(
             f"{label} has no judged document in any list, while "
             f"{counted(relevant, 'query has', 'queries have')} relevant ones: the document ids of the run "
-            f"and of the labels are not of one kind. {id_hint(gold, returned)}"
+            f"and of the labels are not of one kind. {_part_hint(side, found, gold) or id_hint(gold, returned)}"
         )
+
+
+def _part_hint(side: Side, found: Mapping[str, Ranking], gold: list[str]) -> str | None:
+    """Whether what was returned are chunks of the labels' documents."""
+    if side.unit is not None:
+        return None
+    known, table = set(gold), side.dataset.chunks
+    for ranking in found.values():
+        said = ranking.doc_id or [None] * len(ranking.docs)
+        for chunk, own in zip(ranking.docs, said, strict=True):
+            doc = own if own is not None else table.document_of(chunk) if table is not None else None
+            if doc in known:
+                how = "as the hits say" if own is not None or table is None else f"as {table.source} says"
+                return part_hint(chunk, str(doc), how)
+    return None
 
 
 def _reason_of_no_mean(side: Side) -> str:

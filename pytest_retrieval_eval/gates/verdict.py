@@ -89,6 +89,33 @@ class Interval(NamedTuple):
     method: str
 
 
+class Spread(NamedTuple):
+    """How the values of the queries lie behind a mean: quantiles, the share of zeros, a histogram.
+
+    ``counts`` are queries in equal parts of ``low`` to ``high``.
+    """
+
+    minimum: float
+    p05: float
+    p25: float
+    p50: float
+    p75: float
+    maximum: float
+    zeros: float
+    low: float
+    high: float
+    counts: tuple[int, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as builtin types."""
+        return {**self._asdict(), "counts": list(self.counts)}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Spread:
+        """What ``to_dict`` gave."""
+        return cls(**{**fields, "counts": tuple(fields["counts"])})
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The outcome of one comparison, truthy where the gate holds.
@@ -125,6 +152,11 @@ class Verdict:
         judged, judged_k: mean judged@k of candidate and reference (None where undefined), and its k.
         ties: the lowest and the highest mean of the candidate over the orders of tied documents; None
             without ties.
+        bounds: of candidate and reference, the lowest and highest mean if every unjudged document of the lists
+            were judged; None where the measure has no exact bounds or they would take long.
+        spread: of candidate and reference, how the values of the queries lie.
+        unit: ``document`` where chunks were ranked and documents measured, else "".
+        label_scale: what a grade is: ``levels``, or ``unit`` for degrees from 0 to 1.
         queries: all queries that changed, worst first; for a fixed target those that miss it, the farthest
             first.
         notes: one sentence each.
@@ -180,6 +212,10 @@ class Verdict:
     judged: tuple[float | None, float | None] = (None, None)
     judged_k: int | None = None
     ties: tuple[float, float] | None = None
+    bounds: tuple[tuple[float, float] | None, tuple[float, float] | None] = (None, None)
+    spread: tuple[Spread | None, Spread | None] = (None, None)
+    unit: str = ""
+    label_scale: str = "levels"
     queries: tuple[QueryDiff, ...] = ()
     notes: tuple[str, ...] = ()
     baseline_changes: tuple[str, ...] = ()
@@ -220,6 +256,8 @@ class Verdict:
         result["interval"] = None if self.interval is None else self.interval._asdict()
         result["ties"] = None if self.ties is None else list(self.ties)
         result["judged"] = list(self.judged)
+        result["bounds"] = [None if ends is None else list(ends) for ends in self.bounds]
+        result["spread"] = [None if spread is None else spread.to_dict() for spread in self.spread]
         result["queries"] = [query.to_dict() for query in self.queries]
         for name in _TEXTS:
             result[name] = list(result[name])
@@ -242,6 +280,9 @@ class Verdict:
         if known.get("ties") is not None:
             known["ties"] = tuple(known["ties"])
         known["judged"] = tuple(known.get("judged", (None, None)))
+        known["bounds"] = tuple(None if ends is None else tuple(ends) for ends in known.get("bounds", (None, None)))
+        spread = known.get("spread", (None, None))
+        known["spread"] = tuple(None if each is None else Spread.from_dict(each) for each in spread)
         known["queries"] = tuple(QueryDiff.from_dict(query) for query in known.get("queries", ()))
         for name in _TEXTS:
             known[name] = tuple(known.get(name, ()))

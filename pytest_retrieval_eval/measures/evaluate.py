@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from pytest_retrieval_eval.measures.scores import Counted, Scores, TieInterval
 __all__ = ["Evaluation", "QueryCounts", "Scores", "Short", "TieInterval", "evaluate"]
 
 if TYPE_CHECKING:
+    from pytest_retrieval_eval.collection.chunks import Chunks
     from pytest_retrieval_eval.collection.qrels import Qrels
     from pytest_retrieval_eval.collection.queries import Queries
     from pytest_retrieval_eval.collection.run import Run
@@ -42,6 +43,8 @@ def evaluate(
     select: Collection[str] | None = None,
     trec: bool = False,
     complete: bool = False,
+    unit: Literal["document"] | None = None,
+    chunks: Chunks | None = None,
 ) -> Evaluation:
     """Measure a run on qrels.
 
@@ -54,6 +57,10 @@ def evaluate(
     ``trec`` counts and ranks as trec_eval 9.0.8 does: the topics that are in both the qrels and the run
     count, also those without a relevant document (with 0), and scores are compared as float32; with
     ``complete`` (trec_eval's ``-c``) all topics of the qrels count.
+
+    With ``unit="document"`` the run ranks chunks and the labels are on documents: each document stands at the
+    rank of its best chunk (see ``Run.by_document``; ``chunks`` says which document a chunk is part of, where
+    the hits do not), and k counts documents.
 
     Raises MeasureError for a measure that is unknown or does not fit the grades, GateError where the qrels
     judge nothing or the run has no query at all, DataError where ``select`` names a query that the
@@ -75,6 +82,12 @@ def evaluate(
     """
     if complete and not trec:
         raise MeasureError("complete=True is trec_eval's -c: it goes with trec=True.")
+    if unit not in (None, "document"):
+        raise MeasureError(f"unit={unit!r}: expected 'document', or nothing where the labels are on what is ranked.")
+    if unit is not None:
+        run = run.by_document(chunks)
+    elif chunks is not None:
+        raise MeasureError("chunks say which documents are ranked: they go with unit='document'.")
     wanted = [measures] if isinstance(measures, (str, Measure)) else list(measures)
     if not wanted:
         raise MeasureError("no measure was asked for; name at least one, such as recall@5.")
@@ -123,6 +136,7 @@ class Evaluation:
         self._queries = queries
         self._select = None if select is None else frozenset(select)
         self._scores: dict[Measure, Scores] = {}
+        self._bounds: dict[Measure, Bounds] = {}
         self._counted: dict[object, Counted] = {}
         self._counts: QueryCounts | None = None
         self._warnings: tuple[str, ...] | None = None
@@ -210,11 +224,13 @@ class Evaluation:
         from pytest_retrieval_eval.measures.bounds import Bounds, bounds_of
 
         name = _measure(measure)
+        if name in self._bounds:
+            return self._bounds[name]
         counted, why = self._count(name), partial(self._why_none, name)
         self.scores(name)  # refuses what does not fit
         graded = reads_degrees(self.ranks, name)
         low, high = (values[counted.rows] for values in bounds_of(self._settled(), name, score, graded=graded))
-        return Bounds(
+        self._bounds[name] = Bounds(
             name,
             Scores(name, counted, low, why).mean,
             Scores(name, counted, high, why).mean,
@@ -222,6 +238,7 @@ class Evaluation:
             read_only(low),
             read_only(high),
         )
+        return self._bounds[name]
 
     def _settled(self) -> JudgedRanks:
         """The table without the places of repeated documents, which nobody needs to judge."""

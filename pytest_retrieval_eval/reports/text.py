@@ -14,6 +14,8 @@ from pytest_retrieval_eval.gates.corrections import NAMES as CORRECTIONS
 from pytest_retrieval_eval.gates.rules import signed
 from pytest_retrieval_eval.gates.verdict import Move, QueryDiff, Verdict
 from pytest_retrieval_eval.gates.wording import counted, means, number, p_text, shown
+from pytest_retrieval_eval.reports.doubts import doubts
+from pytest_retrieval_eval.reports.spread import spread_lines
 
 WIDTH = 110
 # How many lines each query, and the list of pairs to judge, may take.
@@ -31,6 +33,10 @@ def headline(verdict: Verdict) -> str:
     about = [shown(verdict.dataset, 40)] if verdict.dataset else []
     if verdict.where:
         about.append(f"where {shown(verdict.where, 60)}")
+    if verdict.unit:
+        about.append(f"unit {verdict.unit}")
+    if verdict.label_scale != "levels":
+        about.append(f"labels on the {verdict.label_scale} scale")
     if verdict.run:
         about.append(f"run {shown(verdict.run, 40)}")
     if verdict.baseline:
@@ -78,7 +84,7 @@ def _evidence_of_pair(verdict: Verdict) -> list[str]:
     old, new = verdict.judged[1], verdict.judged[0]
     if old is not None or new is not None:
         second.append(f"judged@{verdict.judged_k} {' → '.join(_judged(old, new))}")
-    return ["   ".join(first), "   ".join(second)]
+    return ["   ".join(first), "   ".join(second), *doubts(verdict)]
 
 
 def _evidence_of_mean(verdict: Verdict) -> list[str]:
@@ -92,14 +98,15 @@ def _evidence_of_mean(verdict: Verdict) -> list[str]:
     second = [f"{verdict.worse} {wrong} · {verdict.better} {right} · {verdict.equal} at the target"]
     if verdict.judged[0] is not None:
         second.append(f"judged@{verdict.judged_k} {verdict.judged[0]:.2f}")
-    return ["   ".join(first), "   ".join(second)]
+    return ["   ".join(first), "   ".join(second), *doubts(verdict)]
 
 
-def explain(verdict: Verdict, limit: int | None = 15, *, in_python: bool = True) -> str:
+def explain(verdict: Verdict, limit: int | None = 15, *, in_python: bool = True, spread: bool = False) -> str:
     """The whole text of a verdict, as a failing gate raises it.
 
     ``limit`` is the number of queries shown, worst first; None shows all of them, and those that got better
-    too. ``in_python`` adds how to write comparisons in Python, where a failure may come from there.
+    too. ``in_python`` adds how to write comparisons in Python, where a failure may come from there;
+    ``spread`` how the values of the queries lie behind the means.
     """
     lines = [headline(verdict)]
     told = evidence(verdict)
@@ -108,6 +115,8 @@ def explain(verdict: Verdict, limit: int | None = 15, *, in_python: bool = True)
         lines += _slices(verdict, limit)
     else:
         lines += told
+    if spread:
+        lines += spread_lines(verdict)
     for change in verdict.baseline_changes:
         lines += _wrapped("changed: ", change)
     for note in verdict.notes:

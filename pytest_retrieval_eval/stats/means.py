@@ -53,6 +53,25 @@ class Distribution:
     zeros: float
 
 
+def histogram(values: ArrayLike, low: float, high: float, bins: int = 10) -> tuple[int, ...]:
+    """How many values lie in each of ``bins`` equal parts of ``low`` to ``high``.
+
+    A part has its lower edge (within 1e-9), the last one both; what lies outside counts in the first or last.
+
+    Raises:
+        ValueError: ``values`` is empty or has NaN or infinity, or ``high`` is not above ``low``.
+
+    >>> histogram([0.0, 0.25, 0.5, 1.0], 0.0, 1.0, bins=2)
+    (2, 2)
+    """
+    array = vector(values, "values")
+    if not low < high:
+        raise ValueError(f"a histogram from {low} to {high} has no width")
+    place = np.floor((array - low) / (high - low) * bins + TOLERANCE).astype(np.int64)
+    counts = np.bincount(np.clip(place, 0, bins - 1), minlength=bins)
+    return tuple(counts.tolist())
+
+
 def distribution(values: ArrayLike) -> Distribution:
     """The quantiles of a measure over the queries, and the share of zeros.
 

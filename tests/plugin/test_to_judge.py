@@ -1,0 +1,67 @@
+"""--retrieval-to-judge: one file from all gates of a session, with and without workers."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+GATES = """
+def test_one(assert_metric):
+    assert assert_metric("mrr@3") >= 0.1
+
+def test_two(assert_hit_at):
+    assert assert_hit_at(1) >= 0.9
+"""
+
+
+def rows_of(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_the_pairs_of_all_gates(project, dist):
+    project.test(GATES)
+    result = project.run("--retrieval-to-judge=out/pairs.jsonl", *dist)
+    result.assert_outcomes(passed=1, failed=1)
+    rows = rows_of(project.path / "out" / "pairs.jsonl")
+    found = {(row["query_id"], row["doc_id"]): row for row in rows}
+    # In the top 3: c of q2, a of q3 (b is judged for q1), a, b and c of q4.
+    assert set(found) == {("q2", "c"), ("q3", "a"), ("q4", "a"), ("q4", "b"), ("q4", "c")}
+    assert len(rows) == 5
+    assert found["q2", "c"]["query"] == "second question"
+    assert sorted(found["q2", "c"]["gates"]) == ["hit@1 >= 0.9", "mrr@3 >= 0.1"]
+    assert found["q4", "b"]["gates"] == ["mrr@3 >= 0.1"]
+    result.stdout.fnmatch_lines(["5 pairs to judge written: *out/pairs.jsonl"])
+
+
+def test_nothing_is_written_after_an_internal_error(project):
+    project.test(GATES)
+    (project.path / "breaks.py").write_text("def pytest_runtest_logfinish(nodeid):\n    raise RuntimeError('broken')\n")
+    project.run("--retrieval-to-judge=pairs.jsonl", "-p", "breaks", own_process=True)
+    assert not (project.path / "pairs.jsonl").exists()
+
+
+def test_an_option_without_effect_is_an_error(project):
+    project.test("def test_nothing(): pass\n")
+    result = project.run("--retrieval-to-judge=pairs.tsv")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stdout.fnmatch_lines(["*no gate of this session was decided, and nothing was written*"])
+    assert project.run("--retrieval-to-judge=pairs.tsv", "-k", "other").ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    wrong = project.run("--retrieval-to-judge=pairs.json")
+    assert wrong.ret == pytest.ExitCode.USAGE_ERROR
+    wrong.stderr.fnmatch_lines(["*expected a file that ends in .jsonl or .tsv*"])
+
+
+def test_the_unit_comes_from_the_marker_or_the_gate(project):
+    table = [{"chunk_id": f"{doc}-{i}", "doc_id": doc} for doc in "abcd" for i in range(3)]
+    (project.path / "eval/small/chunks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table))
+    project.conftest({"q1": ["a-0", "a-1"], "q2": ["b-2"], "q3": ["c-0"], "q4": ["d-0"]})
+    project.test(
+        "import pytest\n"
+        "@pytest.mark.retrieval(unit='document')\n"
+        "def test_marked(assert_hit_at):\n"
+        "    assert assert_hit_at(1) >= 1\n"
+        "def test_given(assert_hit_at):\n"
+        "    assert assert_hit_at(1, unit='document') >= 1\n"
+    )
+    project.run().assert_outcomes(passed=2)
