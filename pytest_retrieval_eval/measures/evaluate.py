@@ -229,7 +229,10 @@ class Evaluation:
         counted, why = self._count(name), partial(self._why_none, name)
         self.scores(name)  # refuses what does not fit
         graded = reads_degrees(self.ranks, name)
-        low, high = (values[counted.rows] for values in bounds_of(self._settled(), name, score, graded=graded))
+        ranks = self._settled()
+        # One slice of the queries has the same bounds as another: what is shared is for all of them.
+        ends = ranks.share(("bounds", name), lambda: bounds_of(ranks, name, score, graded=graded))
+        low, high = (values[counted.rows] for values in ends)
         self._bounds[name] = Bounds(
             name,
             Scores(name, counted, low, why).mean,
