@@ -134,11 +134,13 @@ def test_failed_as_a_family(bench):
         hit@2 >= 0.5: PASSED. 0.750 is above 0.500 (handbook, run candidate)
         hit@2  0.750   95 % CI [0.375, 1.000] (BCa)   n = 8
         2 below · 6 above · 0 at the target   judged@2 0.94
+        bounds [0.750, 0.875] if everything unjudged were judged
         note: 1 of 2 slots filled
 
         mrr >= baseline: FAILED. 0.729 is below 0.938 (handbook, run candidate, baseline main)
         mrr  0.938 → 0.729   Δ −0.208  95 % CI [−0.542, +0.062] (BCa)   p = 0.375 two-sided (paired randomization, exact)
         3 worse · 1 better · 4 equal of 8   smallest detectable drop 0.420 (80 % power, one-sided .05)   judged@10 1.00 → 0.96
+        bounds – → [0.729, 0.750] if everything unjudged were judged
         note: unequal footing: judged@10 fell from 1.00 to 0.96, so that the run under test may be better than
           measured; 1 pair to judge
         to judge: q5 other
