@@ -23,7 +23,8 @@ from pytest_retrieval_eval.errors import GateError, MeasureError
 from pytest_retrieval_eval.gates.hints import id_hint
 from pytest_retrieval_eval.gates.incomplete import spread_of
 from pytest_retrieval_eval.gates.wording import counted, listed
-from pytest_retrieval_eval.measures.evaluate import Bounds, Evaluation, Scores, evaluate
+from pytest_retrieval_eval.measures.bounds import Bounds
+from pytest_retrieval_eval.measures.evaluate import Evaluation, Scores, evaluate
 from pytest_retrieval_eval.measures.registry import aggregate
 from pytest_retrieval_eval.reports.spread import spread_text
 

@@ -20,7 +20,8 @@ from pytest_retrieval_eval.stats.tolerance import TOLERANCE
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.corrections import Adjustment
-    from pytest_retrieval_eval.measures.evaluate import Bounds, Scores
+    from pytest_retrieval_eval.measures.bounds import Bounds
+    from pytest_retrieval_eval.measures.evaluate import Scores
 
 # Ranks times levels of grades. At this size bounds take less than half a second; a gate that nobody asked for
 # bounds does not spend more on them. Evaluation.bounds and evaluate --bounds always do.
