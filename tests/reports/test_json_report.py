@@ -12,6 +12,7 @@ from support import HITS, ROOT
 from pytest_retrieval_eval.gates.verdict import QueryDiff, Verdict
 from pytest_retrieval_eval.reports import schema
 from pytest_retrieval_eval.reports.document import GatedTest, Report, unfinished, write_document
+from pytest_retrieval_eval.session import Ledger
 
 TESTS = """
 import pytest
@@ -285,3 +286,33 @@ def test_slices_and_families_are_within_their_verdict(gated):
     assert Verdict.from_dict(sliced).to_dict() == sliced
     (family,) = found["test_family"]["verdicts"]
     assert [member["gate"] for member in family["members"]] == ["recall@2 >= 0.1", "mrr@2 >= 0.1"]
+
+
+def test_what_fails_around_a_test(project):
+    project.test(
+        "import pytest\n"
+        "@pytest.fixture\n"
+        "def broken():\n    yield\n    raise ValueError('afterwards')\n"
+        "def test_teardown(recall_at, broken):\n    assert recall_at(2) >= 0.3\n"
+        "@pytest.mark.retrieval(dataset='nothing')\n"
+        "def test_setup(retrieval_dataset, recall_at):\n    assert recall_at(2) >= 0.3\n"
+        "def test_skips(recall_at):\n    assert recall_at(2) >= 0.3\n    pytest.skip('later')\n"
+    )
+    session(project)
+    found = by_name(read(project))
+    assert {name: test["outcome"] for name, test in found.items()} == {
+        "test_teardown": "error",
+        "test_setup": "error",
+        "test_skips": "skipped",
+    }
+    assert found["test_teardown"]["verdicts"][0]["gate"] == "recall@2 >= 0.3"
+    assert found["test_setup"]["verdicts"] == []
+    assert "there is no dataset 'nothing'" in found["test_setup"]["errors"][0]
+
+
+def test_an_attempt_that_is_repeated_counts_once():
+    ledger = Ledger()
+    for outcome in ("failed", "passed"):  # a rerun begins with its setup
+        for phase in ("setup", "call", "teardown"):
+            ledger.hear("t", phase, outcome if phase == "call" else "passed", 0.25)
+    assert ledger.outcomes == {"t": ("passed", 0.75)}
