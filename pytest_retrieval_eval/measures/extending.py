@@ -12,9 +12,17 @@ from types import ModuleType
 from typing import Literal
 
 from pytest_retrieval_eval.errors import MeasureError
-from pytest_retrieval_eval.measures.registry import Counts, Definition, Parameter, Score, find, register, unregister
+from pytest_retrieval_eval.measures.registry import (
+    ENTRY_POINTS,
+    Counts,
+    Definition,
+    Parameter,
+    Score,
+    find,
+    register,
+    unregister,
+)
 
-GROUP = "pytest_retrieval_eval.measures"
 HOOK = "pytest_retrieval_measures"
 
 
@@ -179,7 +187,7 @@ def add_entry_points() -> list[str]:
     for a name that nobody knows.
     """
     failures = []
-    for point in sorted(metadata.entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
+    for point in sorted(metadata.entry_points(group=ENTRY_POINTS), key=lambda point: (point.name, point.value)):
         package = f" of the package {point.dist.name}" if point.dist else ""
         giver = f"the entry point {point.name} = {point.value}{package}"
         try:

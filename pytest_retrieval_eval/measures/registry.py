@@ -7,7 +7,9 @@ ours: ``register`` it, and every gate, file and report can name it.
 from __future__ import annotations
 
 import importlib
+import os
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -126,6 +128,7 @@ _stems: dict[str, str] = {}
 _readings: dict[str, tuple[str, str]] = {}  # a whole name → what it stands for, and whose reading it is
 _broken: list[str] = []  # a sentence for each package whose measures could not be had
 _loaded = False
+ENTRY_POINTS = "pytest_retrieval_eval.measures"  # the group in which packages offer measures
 
 
 def _load() -> None:
@@ -137,7 +140,28 @@ def _load() -> None:
         _loaded = True
         for room in ("ranking", "interpolated", "user_models", "incomplete", "sets", "nested", "foreign"):
             importlib.import_module(f"pytest_retrieval_eval.measures.{room}")
-        _broken.extend(importlib.import_module("pytest_retrieval_eval.measures.extending").add_entry_points())
+        if _is_offered():
+            _broken.extend(importlib.import_module("pytest_retrieval_eval.measures.extending").add_entry_points())
+
+
+def _is_offered() -> bool:
+    """Whether some installed package may offer measures; to ask importlib.metadata costs as much as all else here."""
+    for folder in sys.path:
+        try:
+            names = os.listdir(folder or os.curdir)
+        except NotADirectoryError:  # an archive, which importlib.metadata looks into
+            return True
+        except OSError:
+            continue
+        for name in names:
+            if name.endswith((".dist-info", ".egg-info")):
+                try:
+                    with open(os.path.join(folder, name, "entry_points.txt"), "rb") as file:
+                        if ENTRY_POINTS.encode() in file.read():
+                            return True
+                except OSError:  # most packages have none
+                    continue
+    return False
 
 
 def register(definition: Definition) -> None:
