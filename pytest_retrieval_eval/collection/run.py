@@ -26,7 +26,6 @@ from pytest_retrieval_eval.collection.runfile import (
     write_trec,
 )
 from pytest_retrieval_eval.errors import DataError
-from pytest_retrieval_eval.settings import is_url
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped,unused-ignore]
@@ -81,10 +80,13 @@ class Run:
         names those of a Parquet file, as in `of`. A text such as ``s3://bucket/main.run.jsonl.gz`` is a URL, to
         be read with fsspec.
         """
-        if isinstance(path, str) and is_url(path):
-            from pytest_retrieval_eval.collection.elsewhere import run_at
+        if isinstance(path, str) and "://" in path:
+            from pytest_retrieval_eval.settings import is_url
 
-            return run_at(path, columns)
+            if is_url(path):
+                from pytest_retrieval_eval.collection.elsewhere import run_at
+
+                return run_at(path, columns)
         return cls(read_run(path, columns), name=_stem(path), source=str(path))
 
     @classmethod
