@@ -26,6 +26,7 @@ from pytest_retrieval_eval.gates.diff import (
     with_details,
 )
 from pytest_retrieval_eval.gates.gate import Gate
+from pytest_retrieval_eval.gates.hints import other_forms
 from pytest_retrieval_eval.gates.incomplete import comparison_hangs, mean_hangs, sides
 from pytest_retrieval_eval.gates.options import Options
 from pytest_retrieval_eval.gates.rules import (
@@ -486,6 +487,8 @@ def _side_notes(side: Side, also: Side | None = None) -> tuple[str, ...]:
             )
     notes += side.notes
     notes += counts.notes()
+    forms = other_forms(side.dataset.qrels, side.run)
+    notes += [forms] if forms else []
     notes += side.dataset.warnings
     notes += [warning for warning in side.evaluation.warnings if warning not in notes]
     told = set(_side_notes(also)) if also is not None else set()

@@ -1,11 +1,18 @@
-"""When no id of two sides matches: under which change they would, with an example from each."""
+"""When ids of two sides do not match: under which change they would, with an example from each."""
 
 from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
-from pytest_retrieval_eval.gates.wording import shown
+import numpy as np
+
+from pytest_retrieval_eval.gates.wording import counted, shown
+
+if TYPE_CHECKING:
+    from pytest_retrieval_eval.collection.qrels import Qrels
+    from pytest_retrieval_eval.collection.run import Run
 
 
 def _nfc(text: str) -> str:
@@ -70,6 +77,39 @@ def part_hint(chunk: str, doc: str, how: str) -> str:
     return (
         f"The run ranks parts of the labels' documents ({_id(chunk)} is part of {_id(doc)}, {how}): gate with "
         "unit='document'."
+    )
+
+
+def other_forms(qrels: Qrels, run: Run, most: int = 200) -> str | None:
+    """A note on judged documents that the run has under another Unicode form of their id, so that they miss.
+
+    Looks at the first ``most`` queries with a judged document that the run lacks and whose id is not plain ASCII;
+    None where there is none.
+    """
+    docs = qrels.docs
+    beyond_ascii = docs.data >= 0x80
+    if not beyond_ascii.any():
+        return None
+    before = np.concatenate(([0], np.cumsum(beyond_ascii)))
+    odd = before[docs.starts + docs.lengths] > before[docs.starts]
+    odd[run.locate(qrels).row] = False
+    missing = np.flatnonzero(odd)
+    queries = list(dict.fromkeys(qrels.query_ids[int(row)] for row in qrels.query[missing]))[:most]
+    lists = run.rankings(queries)
+    count, example = 0, ""
+    for row in missing.tolist():
+        query, judged = qrels.query_ids[int(qrels.query[row])], docs[row]
+        for found in lists[query].docs if query in lists else ():
+            if not found.isascii() and found != judged and _nfc(found) == _nfc(judged):
+                count += 1
+                example = example or f"{_id(judged)} in the labels, {_id(found)} in the run"
+                break
+    if not count:
+        return None
+    return (
+        f"{counted(count, 'judged document stands', 'judged documents stand')} in the run under another Unicode form "
+        f"of the id and counts as not found ({example}): write ids in one form, or read both sides with "
+        "normalize_ids=True"
     )
 
 
