@@ -89,17 +89,18 @@ def test_the_demo_is_green_then_red_and_ends_well():
     done = subprocess.run([sys.executable, HANDBOOK / "demo.py"], capture_output=True, text=True, encoding="utf-8")
     assert done.returncode == 0, done.stdout
     green, red = done.stdout.split("2. The same suite")
-    assert "4 passed" in green
+    assert "6 passed" in green
     assert "failed" not in green.rpartition("retrieval gates")[2]
     assert "recall@5 >= baseline: FAILED" in red
-    assert "4 failed" in red
+    assert "6 failed" in red
     assert "The failure above is the point of this demo" in red
 
 
-def test_the_demo_notices_when_it_does_not_show_what_it_should(monkeypatch, tmp_path):
+def test_the_demo_notices_when_it_does_not_show_what_it_should(tmp_path):
     folder = tmp_path / "handbook"
     shutil.copytree(HANDBOOK, folder)
     (folder / "test_retrieval.py").write_text("def test_it():\n    pass\n")
+    (folder / "handbook.gates.yaml").unlink()
     done = subprocess.run([sys.executable, folder / "demo.py"], capture_output=True, text=True, encoding="utf-8")
     assert done.returncode == 1
 
