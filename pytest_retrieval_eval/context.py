@@ -255,6 +255,7 @@ class FixtureBench:
         self._key = key
         self._session = session_of(request.config)
         self._attempt = attempt_of(self._node)
+        self._opened: dict[str, Dataset | Run] = {}
 
     @property
     def weak_drop(self) -> float:
@@ -268,6 +269,11 @@ class FixtureBench:
 
     def dataset(self, name: str | None) -> Dataset:
         """The dataset that a gate names, else the test's."""
+        dataset = self._dataset(name)
+        self._opened[f"dataset {dataset.name}"] = dataset
+        return dataset
+
+    def _dataset(self, name: str | None) -> Dataset:
         for fixture in UNREAD:
             if fixture in parameters_of(self._node) or not is_ours(fixture_definition(self._node, fixture)):
                 raise GateError(f"gates do not read the fixture {fixture}: override retrieval_dataset instead")
@@ -278,6 +284,7 @@ class FixtureBench:
     def run(self, dataset: Dataset, ref: str | Path | Run | None) -> Run:
         """The run that a gate names, else the run under test."""
         run = self._named(ref) if ref is not None else self._under_test(dataset)
+        self._opened[f"run {run.name}"] = run
         folder = self._session.settings.save_runs
         if folder is not None:
             self._stage("run", folder / f"{_file_name(dataset.name)}.{_file_name(run.name)}.run.jsonl.gz", run, dataset)
@@ -317,7 +324,11 @@ class FixtureBench:
 
     def record(self, verdict: Verdict) -> None:
         """Keep a verdict for the reports; files are only written for a gate that was decided."""
+        from pytest_retrieval_eval.gates.wording import shown
+
         self._attempt.record(verdict)
+        for name, opened in self._opened.items():  # only now has all of a run been read
+            self._attempt.warnings |= dict.fromkeys(f"{shown(name)}: {shown(said, 300)}" for said in opened.warnings)
 
     def explain(self, verdict: Verdict) -> str:
         """The text of a failure, longer with every ``-v``."""

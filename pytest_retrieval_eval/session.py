@@ -81,6 +81,7 @@ class Attempt:
     thread: int = field(default_factory=threading.get_ident)
     family: GateFamily | None = None
     to_judge: list[str] = field(default_factory=list)
+    warnings: dict[str, None] = field(default_factory=dict)  # of the data, in the order of their coming
 
     def record(self, verdict: Verdict) -> None:
         """Keep a verdict; one that raises in another thread than the test's may not be heard of."""
@@ -128,6 +129,7 @@ class Attempt:
             "staged": [file.to_dict() for file in self.staged],
             "command_runs": sorted(self.command_runs),
             "to_judge": list(self.to_judge),
+            "warnings": list(self.warnings),
         }
 
 
@@ -338,6 +340,8 @@ class Ledger:
         Nothing is written after an internal error, a lost worker, or two different runs for one file.
         """
         self._check_command_runs(settings, stopped=stopped)
+        warnings = [said for payload in self.attempts.values() for said in payload["warnings"]]  # type: ignore[attr-defined]
+        self.notes += dict.fromkeys(warnings)
         if settings.to_judge is not None:
             self._write_pairs(settings.to_judge, stopped=stopped)
         staged = self._staged_files()

@@ -47,13 +47,24 @@ def summarise(terminal: TerminalReporter, ledger: Ledger) -> None:
         terminal.write_line(f"{kind} written: {target}", cyan=True)
     for target in ledger.unchanged:
         terminal.write_line(f"baseline unchanged: {target}")
-    for note in ledger.notes:
+    for note in (*ledger.notes, *_changes(verdicts)):
         terminal.write_line(f"note: {note}", yellow=True)
     for complaint in ledger.complaints:
         terminal.write_line(f"ERROR: {complaint}", red=True, bold=True)
     command = next_command(verdicts, ledger)
     if command:
         terminal.write_line(f"next: {command}")
+
+
+def _changes(verdicts: Sequence[tuple[str, Verdict]]) -> list[str]:
+    """What changed since the baselines of gates that hold were saved; a gate that does not says it itself."""
+    held = [one for _, verdict in verdicts if verdict.ok for one in (verdict, *verdict.members)]
+    said = [
+        f"baseline {shown(str(one.baseline))} of {shown(one.dataset)}: {change}"
+        for one in held
+        for change in one.baseline_changes
+    ]
+    return list(dict.fromkeys(said))
 
 
 def _counts(verdicts: list[tuple[str, Verdict]]) -> list[str]:

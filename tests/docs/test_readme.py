@@ -70,6 +70,20 @@ def test_the_first_gate_works_as_written(newcomer):
     assert "3 passed" in after.stdout
 
 
+def test_the_commands_work_as_written(newcomer):
+    with (newcomer / "myapp" / "search.py").open("a") as file:
+        file.write('\n\nsearch = Searcher.open("index/").search\n')
+    assert pytest_in(newcomer, "--retrieval-update=new").returncode == 0
+    commands = [
+        line for text in blocks("sh") for line in text.splitlines() if line.startswith("pytest-retrieval-eval ")
+    ]
+    assert [command.split()[1] for command in commands] == ["run", "evaluate", "compare"]
+    for command in commands:
+        program = [sys.executable, "-m", "pytest_retrieval_eval.cli", *command.split()[1:]]
+        done = subprocess.run(program, cwd=newcomer, capture_output=True, text=True, encoding="utf-8")
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+
+
 def test_the_engine_without_pytest_gives_what_the_comment_says(capsys):
     text = next(text for text in blocks("python") if "evaluate(" in text)
     exec(compile(text, "README.md", "exec"), {})

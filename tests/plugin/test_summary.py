@@ -136,3 +136,43 @@ def test_a_gate_that_cannot_fail_is_weak(project):
     result.assert_outcomes(passed=4)
     lines = [line for line in result.outlines if line.startswith("WEAK")]
     assert len(lines) >= 3
+
+
+DISTANCES = (
+    "import pytest\n@pytest.fixture(scope='session')\ndef retriever():\n"
+    "    return lambda query: [('a', 0.0), ('b', 0.4), ('d', 0.5)]\n"
+)
+
+
+def test_what_is_odd_about_the_data_is_said_once_also_where_every_gate_holds(project, dist):
+    (project.path / "conftest.py").write_text(DISTANCES)
+    labels = project.path / "eval/small/qrels/test.tsv"
+    labels.write_text(labels.read_text() + labels.read_text().splitlines()[-1] + "\n")
+    project.test("def test_it(recall_at):\n    assert recall_at(2) >= 0.1\n    assert recall_at(3) >= 0.1\n")
+    project.test("def test_other(recall_at):\n    assert recall_at(1) >= 0.1\n", "test_other.py")
+    result = project.run("-q", *dist)
+    assert result.ret == 0
+    notes = [line for line in result.outlines if line.startswith("note: ")]
+    assert len(notes) == 2
+    result.stdout.re_match_lines_random(
+        [
+            r"note: run retriever: scores rise down every list",
+            r"note: dataset small: 1 judgment is repeated with the same grade",
+        ]
+    )
+
+
+def test_labels_that_changed_since_the_baseline_are_said_where_the_gate_holds(project):
+    project.test("def test_it(gate):\n    gate('recall@2 >= baseline')\n    gate('recall@1 >= baseline')\n")
+    assert project.run("--retrieval-update=new").ret == 0
+    assert "note: " not in project.run().stdout.str()
+    project.dataset(qrels={"q1": {"a": 1}, "q2": {"b": 1}, "q3": {"c": 1}, "q4": {"d": 1}})
+    result = project.run()
+    assert result.ret == 0
+    assert [line for line in result.outlines if line.startswith("note: ")] == [
+        "note: baseline main of small: the labels have changed since the baseline was saved; both sides are scored on "
+        "today's"
+    ]
+    (project.path / "conftest.py").write_text(DISTANCES)
+    lines = project.run().outlines
+    assert any(line.startswith("E ") and "changed: the labels have changed" in line for line in lines)
