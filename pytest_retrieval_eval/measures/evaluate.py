@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pytest_retrieval_eval.errors import DataError, GateError, MeasureError, did_you_mean
-from pytest_retrieval_eval.measures import registry
+from pytest_retrieval_eval.measures import nested, registry
 from pytest_retrieval_eval.measures.counts import QueryCounts, Short
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.nested import reads_degrees, resolve, score
@@ -174,30 +174,34 @@ class Evaluation:
     def ties(self, measure: str | Measure) -> TieInterval:
         """The smallest, expected and largest mean over the orders of documents with equal scores.
 
-        Raises MeasureError where a measure does not say how ties move it, GateError where no query counts.
+        Of counts it is the sum, of gm the geometric mean. Raises MeasureError where a measure does not say how
+        ties move it, GateError where no query counts.
         """
         name = _measure(measure)
         scores, counted = self.scores(name), self._count(name)
         if not self.ranks.tied():
-            only = scores.mean
+            only = scores.overall
             return TieInterval(name, only, only, only, scores.query_ids, scores.values, scores.values)
+        if self.trec and self.counts.duplicates:
+            raise MeasureError(f"{self._repeats()}: intervals of ties in trec mode need a run without repeats.")
         order = registry.order(name)
-        if order is None:
-            raise MeasureError(f"{name} does not say how the order of tied documents moves it.")
-        low = self._values(name, self.ranks.worst(), counted)
-        high = self._values(name, self.ranks.best(), counted)
-        if order == "falls":
-            low, high = high, low
+        if order is not None:
+            low = self._values(name, self.ranks.worst(), counted)
+            high = self._values(name, self.ranks.best(), counted)
+            if order == "falls":
+                low, high = high, low
+        else:
+            ends = nested.extremes(self.ranks, name)
+            if ends is None:
+                raise MeasureError(f"{name} does not say how the order of tied documents moves it.")
+            low, high = (read_only(values[counted.rows]) for values in ends)
         why = partial(self._why_none, name)
-        expected, form = None, registry.definition(name.name).expected
-        if form is not None and not reads_degrees(self.ranks, name):
-            values = form(self.ranks, name)
-            expected = None if values is None else Scores(name, counted, values[counted.rows], why).mean
+        values = nested.expected(self.ranks, name)
         return TieInterval(
             name,
-            Scores(name, counted, low, why).mean,
-            expected,
-            Scores(name, counted, high, why).mean,
+            Scores(name, counted, low, why).overall,
+            None if values is None else Scores(name, counted, values[counted.rows], why).overall,
+            Scores(name, counted, high, why).overall,
             scores.query_ids,
             low,
             high,
@@ -248,10 +252,7 @@ class Evaluation:
         if not self.counts.duplicates:
             return self.ranks
         if self.trec:
-            raise MeasureError(
-                f"the run {self.run.name or self.run.source or 'given'} repeats documents, which trec_eval has no "
-                "order for: bounds in trec mode need a run without repeats."
-            )
+            raise MeasureError(f"{self._repeats()}: bounds in trec mode need a run without repeats.")
 
         def build() -> JudgedRanks:
             from pytest_retrieval_eval.measures.bounds import without_repeats
@@ -262,6 +263,10 @@ class Evaluation:
             return without_repeats(self.ranks, query, rank)
 
         return self.ranks.share("without repeats", build)
+
+    def _repeats(self) -> str:
+        name = self.run.name or self.run.source or "given"
+        return f"the run {name} repeats documents, which trec_eval has no order for"
 
     @property
     def counts(self) -> QueryCounts:

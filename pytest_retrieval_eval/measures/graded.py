@@ -10,6 +10,7 @@ labels 0 and 1 all of them are the binary measures, and the ideal order scores 1
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -162,3 +163,74 @@ def r_precision(ranks: JudgedRanks, measure: Measure) -> Floats:
     query, rank, label = rows.query[within], rows.rank[within], rows.label[within]
     there = np.minimum(ideal_label[order][starts[query] + rank - 1], 1.0)
     return tally(query, np.minimum(label, there), ranks.queries) / _total(ranks.facts)
+
+
+def expected(
+    ranks: JudgedRanks, measure: Measure, form: Callable[[JudgedRanks, Measure], Floats | None]
+) -> Floats | None:
+    """The same rule for the mean over all orders of tied documents, from the form for levels.
+
+    The denominator is the same in every order, so that the mean passes through the integral over it: a sum over
+    the labels of each query, of the form's numerators with that label as the level.
+    """
+    levels, heights = _levels(ranks)
+    of_returned = measure.get("denominator") == "retrieved"
+    if of_returned and (measure.cutoff is not None or ranks.end is not None):
+        return None
+    over, below, weights = np.zeros(ranks.queries), np.zeros(ranks.queries), np.zeros(ranks.queries)
+    for step, height in enumerate(heights, 1):
+        level = measure.having(rel=float(step))
+        values = form(levels, level)
+        if values is None:
+            return None
+        weight: Floats | Ints = np.ones(ranks.queries)
+        if measure.name in _OVER_RELEVANT:
+            weight = levels.hits(level.rel, None) if of_returned else levels.facts.relevant(level.rel)
+        elif measure.name in _HARMONIC:
+            weight = levels.facts.relevant(level.rel) + _slots(ranks, measure)
+        over += height * weight * values
+        below += height * weight
+        weights += height
+    if measure.name in _HARMONIC:
+        below += (1.0 - weights) * _slots(ranks, measure)
+    elif measure.name not in _OVER_RELEVANT:
+        return over
+    return np.divide(over, below, out=np.zeros(ranks.queries), where=below > 0)
+
+
+# The denominator holds R, and else nothing that a threshold moves.
+_OVER_RELEVANT = frozenset({"recall", "map", "r_precision", "set_recall", "set_map"})
+# It holds R and a number of documents.
+_HARMONIC = frozenset({"f1", "set_f1"})
+
+
+def _slots(ranks: JudgedRanks, measure: Measure) -> Ints | int:
+    """What the denominator of the harmonic mean has beside R."""
+    if measure.name == "f1":
+        return measure.cutoff or 1
+    return ranks.returned if measure.cutoff is None else np.minimum(ranks.returned, measure.cutoff)
+
+
+def _levels(ranks: JudgedRanks) -> tuple[JudgedRanks, list[Floats]]:
+    """The table with the labels of each query numbered from 1, and for each number how far its label lies above
+    the one before (0 where the query has fewer).
+    """
+
+    def build() -> tuple[JudgedRanks, list[Floats]]:
+        facts, count = ranks.facts, ranks.queries
+        label = np.clip(np.concatenate((facts.grades, ranks.grade)), 0.0, 1.0)
+        query = np.concatenate((facts.query, ranks.query))
+        values, code = np.unique(label, return_inverse=True)
+        key = query * len(values) + code
+        steps = np.unique(key[label > 0])
+        of, height = steps // len(values), values[steps % len(values)]
+        number = places(of, count)
+        height = height - np.where(number > 0, np.append(0.0, height)[:-1], 0.0)
+        numbered = np.searchsorted(steps, key, "right") - np.searchsorted(of, query)
+        own = Facts(facts.query, numbered[: len(facts.query)].astype(np.float64), count)
+        heights = [
+            tally(of[number == step], height[number == step], count) for step in range(int(number.max(initial=-1)) + 1)
+        ]
+        return ranks.graded(own, numbered[len(facts.query) :].astype(np.float64)), heights
+
+    return ranks.share("numbered labels", build)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_retrieval_eval.errors import MeasureError
-from pytest_retrieval_eval.measures import registry
+from pytest_retrieval_eval.measures import graded, registry
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.ranks import Floats, JudgedRanks
 from pytest_retrieval_eval.measures.registry import Definition, Parameter, register
@@ -39,13 +39,6 @@ def condense(ranks: JudgedRanks, measure: Measure) -> JudgedRanks:
     return ranks.condensed()
 
 
-def expected_condensed(ranks: JudgedRanks, measure: Measure) -> Floats | None:
-    """The judged documents of a tie are left in every order alike, so the measure's own form holds."""
-    inner = measure.inner
-    found = registry.definition(inner.name) if inner else None
-    return found.expected(ranks.condensed(), inner) if inner and found and found.expected else None
-
-
 def cut(ranks: JudgedRanks, measure: Measure) -> JudgedRanks:
     """The top k of the lists."""
     return ranks if measure.cutoff is None else ranks.cut(measure.cutoff)
@@ -61,6 +54,42 @@ def plain(ranks: JudgedRanks, measure: Measure) -> JudgedRanks:
     return ranks
 
 
+def expected(ranks: JudgedRanks, measure: Measure) -> Floats | None:
+    """The mean of each query's value over all orders of tied documents; None where no closed form is known."""
+    if registry.aggregate(measure)[0] == "geometric mean":  # it takes more than the mean of each query
+        return None
+    found = _over_ties(ranks, measure)
+    form = registry.definition(found[1].name).expected if found else None
+    if found is None or form is None:
+        return None
+    return graded.expected(*found, form) if reads_degrees(*found) else form(*found)
+
+
+def extremes(ranks: JudgedRanks, measure: Measure) -> tuple[Floats, Floats] | None:
+    """The least and the largest value of each query over these orders, where no one order gives them."""
+    found = _over_ties(ranks, measure)
+    form = registry.definition(found[1].name).extremes if found else None
+    return form(*found) if found and form and not reads_degrees(*found) else None
+
+
+def _over_ties(ranks: JudgedRanks, measure: Measure) -> tuple[JudgedRanks, Measure] | None:
+    """The innermost measure, and a table for its forms over ties.
+
+    The judged documents of a tie are in every order alike once the others are taken out, so that the forms hold
+    on condensed lists; but how many there are to take out hangs on the order, where a cut divides the tie first.
+    """
+    for found, link in registry.chain(measure):
+        if found.table is None:
+            return ranks, link
+        if found.table is cut and link.cutoff is not None:
+            ranks = ranks.ending(link.cutoff)
+        elif found.table is condense and ranks.end is None:
+            ranks = ranks.condensed()
+        elif found.table is not plain:
+            return None
+    return None
+
+
 _MEASURE = Parameter("the measure inside", measure=True)
 
 for _definition in (
@@ -74,7 +103,6 @@ for _definition in (
         parameters={"measure": _MEASURE},
         table=condense,
         rises=True,
-        expected=expected_condensed,
     ),
     Definition(
         "cut",
@@ -99,6 +127,7 @@ for _definition in (
             "floor": Parameter("the least that a value counts", _FLOOR, number=True, above=0.0),
         },
         table=plain,
+        rises=True,
         aggregate="geometric mean",
         readings={"gm_map": "gm(map)", "gmap": "gm(map)", "gm_bpref": "gm(bpref)"},
     ),

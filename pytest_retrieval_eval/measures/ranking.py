@@ -63,14 +63,17 @@ def average_precision(ranks: JudgedRanks, measure: Measure) -> Floats:
     return sums / _number_relevant(ranks, measure)
 
 
-def expected_average_precision(ranks: JudgedRanks, measure: Measure) -> Floats | None:
-    """The closed form; over all of a list the two denominators do not hang on the order of ties."""
-    values = ties.expected_average_precision(ranks, measure)
-    if not _over_retrieved(measure):
-        return values
-    if measure.cutoff is not None:
-        return None
-    return values * _number_relevant(ranks, measure) / np.maximum(ranks.hits(measure.rel, None), 1)
+def expected_average_precision(ranks: JudgedRanks, measure: Measure) -> Floats:
+    """The closed form for the denominator."""
+    if _over_retrieved(measure):
+        return ties.precision_over_retrieved(ranks, measure)[1]
+    return ties.expected_average_precision(ranks, measure)
+
+
+def extreme_average_precision(ranks: JudgedRanks, measure: Measure) -> tuple[Floats, Floats]:
+    """Over those retrieved, where the best order is not the one with most of them above the cut-off."""
+    low, _, high = ties.precision_over_retrieved(ranks, measure)
+    return low, high
 
 
 def _over_retrieved(measure: Measure) -> bool:
@@ -210,6 +213,7 @@ for _definition in (
         },
         rises=_map_rises,
         expected=expected_average_precision,
+        extremes=extreme_average_precision,
         spellings=("AP", "average_precision"),
         stems=("map_cut", "map"),
     ),
@@ -269,6 +273,7 @@ for _definition in (
         binary=False,
         counts=has_judged_list,
         falls=True,
+        expected=ties.expected_unjudged,
         spellings=("unj",),
         stems=("unj", "unjudged"),
     ),

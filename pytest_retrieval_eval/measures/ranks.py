@@ -164,11 +164,12 @@ class JudgedRanks:
     query of the qrels, ``returned`` is the length of its list (0 where the run has none), ``in_run``
     whether the run names the query at all, ``ties`` how many documents stand in a tie. ``unknown`` are the
     run's queries that the qrels lack. ``trec`` says that trec_eval's rules hold: it takes a negative grade
-    for no judgment.
+    for no judgment. ``end`` is set in tables for closed forms over ties alone (``ending``).
     """
 
     __slots__ = (
         "_cache",
+        "end",
         "facts",
         "grade",
         "in_run",
@@ -199,6 +200,7 @@ class JudgedRanks:
         unknown: tuple[str, ...] = (),
         scale: str = "levels",
         trec: bool = False,
+        end: int | None = None,
     ) -> None:
         order = _order(query, rank)
         if order is not None:
@@ -213,6 +215,7 @@ class JudgedRanks:
         self.unknown = unknown
         self.scale = scale
         self.trec = trec
+        self.end = end
         self._cache: dict[object, object] = {}
 
     @classmethod
@@ -284,8 +287,7 @@ class JudgedRanks:
             return self
         order = np.lexsort((-self.grade, self.tie_first, self.query))
         query, first, last = self.query[order], self.tie_first[order], self.tie_last[order]
-        new = np.ones(len(order), bool)
-        new[1:] = (query[1:] != query[:-1]) | (first[1:] != first[:-1])
+        new = heads(query, first)
         starts = np.flatnonzero(new)
         place = np.arange(len(order)) - starts[np.cumsum(new) - 1]
         return JudgedRanks(
@@ -311,8 +313,7 @@ class JudgedRanks:
         keep = self.grade >= 0 if self.trec else np.ones(len(self.grade), bool)
         query, group = self.query[keep], self.tie_first[keep]
         rank = places(query, self.queries) + 1
-        new = np.ones(len(query), bool)
-        new[1:] = (query[1:] != query[:-1]) | (group[1:] != group[:-1])
+        new = heads(query, group)
         starts = np.flatnonzero(new)
         mine = np.cumsum(new) - 1
         first = rank[starts][mine]
@@ -342,7 +343,55 @@ class JudgedRanks:
 
         return self.share(("cut", cutoff), build)
 
-    def _with(self, keep: Bools, rank: Ints, first: Ints, last: Ints, *, returned: Ints, ties: Ints) -> JudgedRanks:
+    def ending(self, cutoff: int) -> JudgedRanks:
+        """The cut lists with every document that some order of its tie brings into them.
+
+        A tie that the cut divides keeps its rows and ranks; then ``end`` is the rank at which the lists end.
+        """
+        cutoff = cutoff if self.end is None else min(cutoff, self.end)
+
+        def build() -> JudgedRanks:
+            keep = self.tie_first <= cutoff
+            return self._with(
+                keep,
+                self.rank[keep],
+                self.tie_first[keep],
+                self.tie_last[keep],
+                returned=np.minimum(self.returned, cutoff),
+                ties=self.ties,
+                end=cutoff if bool((self.tie_last[keep] > cutoff).any()) else None,
+            )
+
+        return self.share(("ending", cutoff), build)
+
+    def graded(self, facts: Facts, grade: Floats) -> JudgedRanks:
+        """The same places with other grades, which are levels."""
+        return JudgedRanks(
+            facts,
+            self.query,
+            self.rank,
+            grade,
+            self.tie_first,
+            self.tie_last,
+            returned=self.returned,
+            in_run=self.in_run,
+            ties=self.ties,
+            unknown=self.unknown,
+            trec=self.trec,
+            end=self.end,
+        )
+
+    def _with(
+        self,
+        keep: Bools,
+        rank: Ints,
+        first: Ints,
+        last: Ints,
+        *,
+        returned: Ints,
+        ties: Ints,
+        end: int | None = None,
+    ) -> JudgedRanks:
         """These rows at other ranks, in lists of another length."""
         return JudgedRanks(
             self.facts,
@@ -357,6 +406,7 @@ class JudgedRanks:
             unknown=self.unknown,
             scale=self.scale,
             trec=self.trec,
+            end=end,
         )
 
 
@@ -415,6 +465,13 @@ def places(query: Ints, queries: int) -> Ints:
     starts = np.cumsum(counts) - counts
     places: Ints = np.arange(len(query)) - starts[query]
     return places
+
+
+def heads(query: Ints, first: Ints) -> Bools:
+    """For rows in rank order: which of them begin a tied group, given the first rank of each one's."""
+    new = np.ones(len(query), bool)
+    new[1:] = (query[1:] != query[:-1]) | (first[1:] != first[:-1])
+    return new
 
 
 def _order(query: Ints, rank: Ints) -> Ints | None:

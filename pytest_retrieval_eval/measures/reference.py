@@ -40,6 +40,10 @@ measure is the mean over the queries that count, unless it says otherwise.
   On the *unit* scale, where a label in [0, 1] is a degree of relevance, it needs none: for t drawn evenly from (0, 1) a
   document is relevant if its label is at least t, and the measure is the integral of its numerator over that of its
   denominator. S is the sum of a query's labels.
+* **Equal scores**: `Evaluation.ties` has the least, the expected and the largest value over all orders of tied
+  documents, all three exact. No closed form of the expected one is known for `iprec`, `eleven_point`, `infap` and `gm`,
+  nor for `bpref` and condensed lists where a cut divides a tie. On the unit scale `map(denominator=retrieved)@k` has
+  none of them.
 * **Same name, other number**: `err` takes gmax from the qrels, gdeval and ir_measures always 4 (`err(gmax=4)@20`).
   ir_measures' `judged_only=True` and trec_eval's `-J` drop negative grades, as `condensed` does in trec mode.
   scikit-learn's average precision is `map(denominator=retrieved)`.

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Score: TypeAlias = "Callable[[JudgedRanks, Measure], NDArray[np.float64]]"
 Counts: TypeAlias = "Callable[[JudgedRanks, Measure], NDArray[np.bool_]]"
 Expected: TypeAlias = "Callable[[JudgedRanks, Measure], NDArray[np.float64] | None]"
+Extremes: TypeAlias = "Callable[[JudgedRanks, Measure], tuple[NDArray[np.float64], NDArray[np.float64]] | None]"
 Table: TypeAlias = "Callable[[JudgedRanks, Measure], JudgedRanks]"
 Aggregate: TypeAlias = Literal["mean", "sum", "geometric mean"]
 
@@ -65,7 +66,9 @@ class Definition:
     level. ``expected`` is the mean of the score over all orders of tied documents, where a closed form is
     known (else it is None, or gives None); ``rises`` says that of all orders of tied documents the one by
     falling grade, unjudged ones last, scores highest, and the opposite one lowest; ``falls`` that it is the
-    other way round. Where that hangs on the parameters, it is a function of the measure.
+    other way round. Where that hangs on the parameters, it is a function of the measure. ``extremes`` gives the
+    least and the largest value over these orders where no one order does. Both forms read a table whose lists
+    may end within a tie, at ``ranks.end``.
 
     ``aggregate`` is what the values of the queries make together. ``table`` is set for a measure of another
     one, which is its parameter ``measure``: it gives the table that the other one is computed on.
@@ -90,6 +93,7 @@ class Definition:
     expected: Expected | None = None
     rises: bool | Callable[[Measure], bool] = False
     falls: bool = False
+    extremes: Extremes | None = None
     aggregate: Aggregate = "mean"
     table: Table | None = None
     spellings: tuple[str, ...] = ()
@@ -258,8 +262,6 @@ def aggregate(measure: Measure) -> tuple[Aggregate, Measure]:
 
 def order(measure: Measure) -> Literal["rises", "falls"] | None:
     """How the order of tied documents by falling grade moves the measure; None where nobody can say."""
-    if aggregate(measure)[0] != "mean":
-        return None
     links = chain(measure)
     for found, link in links:
         if not (found.falls or (found.rises(link) if callable(found.rises) else found.rises)):

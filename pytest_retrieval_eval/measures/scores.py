@@ -117,9 +117,9 @@ class Scores:
 class TieInterval:
     """How much of a mean hangs on the order of documents with equal scores.
 
-    ``minimum`` and ``maximum`` are the smallest and largest mean over all orders, ``expected`` the mean
-    over all orders, each equally likely (None where no closed form is known). ``low``, ``high`` are per
-    query, for ``query_ids``.
+    ``minimum`` and ``maximum`` are the smallest and largest mean over all orders (of a measure with another
+    ``overall`` that), ``expected`` what it is on average over all orders, each equally likely (None where no
+    closed form is known). ``low``, ``high`` are per query, for ``query_ids``.
     """
 
     measure: Measure

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from pytest_retrieval_eval.measures import graded
+from pytest_retrieval_eval.measures import graded, ties
 from pytest_retrieval_eval.measures.names import Measure
-from pytest_retrieval_eval.measures.ranks import Floats, Ints, JudgedRanks
+from pytest_retrieval_eval.measures.ranks import Floats, Ints, JudgedRanks, tally
 from pytest_retrieval_eval.measures.registry import Definition, register
 
 
@@ -97,6 +97,38 @@ def num_nonrel_judged_ret(ranks: JudgedRanks, measure: Measure) -> Floats:
     return (ranks.hits(0.0, measure.cutoff) - ranks.hits(measure.rel, measure.cutoff)).astype(np.float64)
 
 
+def expected_set_precision(ranks: JudgedRanks, measure: Measure) -> Floats:
+    """The expected h ÷ n."""
+    return _share(ties.expected_hits(ranks, measure), _returned(ranks, measure))
+
+
+def expected_set_f1(ranks: JudgedRanks, measure: Measure) -> Floats:
+    """Twice the expected h ÷ (n + R)."""
+    whole = _returned(ranks, measure) + ranks.facts.relevant(measure.rel)
+    return _share(2 * ties.expected_hits(ranks, measure), whole)
+
+
+def expected_set_map(ranks: JudgedRanks, measure: Measure) -> Floats:
+    """The expected h² ÷ (n R)."""
+    whole = _returned(ranks, measure) * ranks.facts.relevant(measure.rel)
+    return _share(ties.expected_squared_hits(ranks, measure), whole)
+
+
+def expected_num_nonrel_judged_ret(ranks: JudgedRanks, measure: Measure) -> Floats:
+    """The expected number above the cut-off of those with a grade of 0, less that of the relevant ones."""
+    return ties.expected_hits(ranks, measure, 0.0) - ties.expected_hits(ranks, measure)
+
+
+def extreme_num_nonrel_judged_ret(ranks: JudgedRanks, measure: Measure) -> tuple[Floats, Floats]:
+    """As few, and as many, as the tied group that the cut-off divides can have above it."""
+    groups = ties.Groups(ranks)
+    count = groups.count((ranks.grade >= 0) & (ranks.grade < measure.rel))
+    within = ties.ranks_within(groups, ties.reach(ranks, measure))
+    least = np.maximum(within - groups.size + count, 0)
+    low, high = (tally(groups.query, one, ranks.queries) for one in (least, np.minimum(within, count)))
+    return low, high
+
+
 _TREC = "trec_eval"
 
 for _definition in (
@@ -107,6 +139,7 @@ for _definition in (
         set_precision,
         graded=graded_set_precision,
         rises=True,
+        expected=expected_set_precision,
         spellings=("set_P", "SetP"),
     ),
     Definition(
@@ -116,6 +149,7 @@ for _definition in (
         set_recall,
         graded=graded.recall,
         rises=True,
+        expected=ties.expected_recall,
         spellings=("SetR",),
     ),
     Definition(
@@ -125,6 +159,7 @@ for _definition in (
         set_f1,
         graded=graded_set_f1,
         rises=True,
+        expected=expected_set_f1,
         spellings=("set_F", "SetF"),
         stems=("set_F_cut",),
     ),
@@ -135,6 +170,7 @@ for _definition in (
         set_map,
         graded=graded_set_map,
         rises=True,
+        expected=expected_set_map,
         spellings=("SetAP",),
     ),
     Definition(
@@ -145,6 +181,7 @@ for _definition in (
         cutoff="none",
         binary=False,
         rises=True,
+        expected=num_q,
         aggregate="sum",
         spellings=("NumQ",),
     ),
@@ -155,6 +192,7 @@ for _definition in (
         num_ret,
         binary=False,
         rises=True,
+        expected=num_ret,
         aggregate="sum",
         spellings=("NumRet",),
         high=float("inf"),
@@ -167,6 +205,7 @@ for _definition in (
         graded=graded_num_rel,
         cutoff="none",
         rises=True,
+        expected=num_rel,
         aggregate="sum",
         spellings=("NumRel",),
         high=float("inf"),
@@ -178,6 +217,7 @@ for _definition in (
         num_rel_ret,
         graded=graded_num_rel_ret,
         rises=True,
+        expected=ties.expected_hits,
         aggregate="sum",
         spellings=("NumRelRet",),
         high=float("inf"),
@@ -187,6 +227,8 @@ for _definition in (
         "judged documents returned that are not relevant; a negative grade is no judgment here",
         _TREC,
         num_nonrel_judged_ret,
+        expected=expected_num_nonrel_judged_ret,
+        extremes=extreme_num_nonrel_judged_ret,
         aggregate="sum",
         high=float("inf"),
     ),
