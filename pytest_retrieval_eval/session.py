@@ -82,6 +82,7 @@ class Attempt:
     family: GateFamily | None = None
     to_judge: list[str] = field(default_factory=list)
     warnings: dict[str, None] = field(default_factory=dict)  # of the data, in the order of their coming
+    _told: list[dict[str, object]] = field(default_factory=list)
 
     def record(self, verdict: Verdict) -> None:
         """Keep a verdict; one that raises in another thread than the test's may not be heard of."""
@@ -123,8 +124,10 @@ class Attempt:
         errors = [error for error in dict.fromkeys(self.errors) if error not in told]
         if not (self.verdicts or self.command_runs or errors):
             return None
+        # A test has a report for each phase, and each carries all of it.
+        self._told += [verdict.to_dict() for verdict in self.verdicts[len(self._told) :]]
         return {
-            "verdicts": [verdict.to_dict() for verdict in self.verdicts],
+            "verdicts": list(self._told),
             "errors": errors,
             "staged": [file.to_dict() for file in self.staged],
             "command_runs": sorted(self.command_runs),

@@ -501,12 +501,12 @@ def _footing(verdict: Verdict, side: Side) -> Verdict:
     if after is None or before is None or after >= before - TOLERANCE:
         return verdict
     new, old = means(after, before, digits=2)
-    pairs = pairs_to_judge(side, (query.query_id for query in verdict.queries), side.judged_at.cutoff or 1)
+    pairs, total = pairs_to_judge(side, (query.query_id for query in verdict.queries), side.judged_at.cutoff or 1)
     note = (
         f"unequal footing: {side.judged_at} fell from {old} to {new}, so that the run under test may be "
-        f"better than measured; {counted(len(pairs), 'pair')} to judge"
+        f"better than measured; {counted(total, 'pair')} to judge"
     )
-    return replace(verdict, notes=(*verdict.notes, note), to_judge=pairs)
+    return replace(verdict, notes=(*verdict.notes, note), to_judge=pairs, to_judge_total=total)
 
 
 def _judged_enough(verdict: Verdict, options: Options, side: Side) -> Verdict:
@@ -516,11 +516,11 @@ def _judged_enough(verdict: Verdict, options: Options, side: Side) -> Verdict:
     after = verdict.judged[0]
     if after is not None and after >= options.judged - TOLERANCE:
         return verdict
-    pairs = verdict.to_judge or pairs_to_judge(
-        side, (query.query_id for query in verdict.queries), side.judged_at.cutoff or 1
-    )
+    pairs, total = verdict.to_judge, verdict.to_judge_total
+    if not total:
+        pairs, total = pairs_to_judge(side, (query.query_id for query in verdict.queries), side.judged_at.cutoff or 1)
     found = "undefined" if after is None else means(after, options.judged, digits=2)[0]
     reason = (
-        f"{side.judged_at} is {found} and should be at least {options.judged:g}; {counted(len(pairs), 'pair')} to judge"
+        f"{side.judged_at} is {found} and should be at least {options.judged:g}; {counted(total, 'pair')} to judge"
     )
-    return replace(verdict, status="inconclusive", reason=reason, to_judge=pairs)
+    return replace(verdict, status="inconclusive", reason=reason, to_judge=pairs, to_judge_total=total)

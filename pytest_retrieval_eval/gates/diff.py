@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
     from pytest_retrieval_eval.collection.run import Ranking
 
+# How many pairs to judge a verdict names; it counts all of them.
+TOLD = 20
 # How many of the worst queries are looked up in both runs and in the corpus.
 LOOKED_UP = 50
 # Runs up to this many documents are looked up also where the gate holds and nothing will be printed.
@@ -126,9 +128,25 @@ def with_details(
     return (*result, *(detailed.get(diff.query_id, diff) for diff in diffs[LOOKED_UP:]))
 
 
-def pairs_to_judge(candidate: Side, worst_first: Iterable[str], k: int) -> tuple[tuple[str, str], ...]:
-    """The (query, document) pairs of ``ranked_holes``."""
-    return tuple((query, doc) for query, doc, _ in ranked_holes(candidate, worst_first, k))
+def pairs_to_judge(candidate: Side, worst_first: Iterable[str], k: int) -> tuple[tuple[tuple[str, str], ...], int]:
+    """The first ``TOLD`` (query, document) pairs of ``ranked_holes``, and how many there are.
+
+    A verdict needs no more, and the lists are long: only where the pairs are wanted as a file all of them are made.
+    """
+    holes = _holes(candidate, worst_first, k)
+    # The place of a repeated document holds no judged one, and is no pair.
+    repeats = candidate.run.repeats if candidate.evaluation.counts.duplicates else {}
+    unsure = [query for query in holes if query in repeats]
+    sure = {query: count for query, count in holes.items() if query not in repeats}
+    total = sum(sure.values()) + len(_pairs_of(candidate, unsure, k))
+    looked_at, enough = [], 0
+    for query in holes:
+        if enough >= TOLD:
+            break
+        looked_at.append(query)
+        enough += sure.get(query, 0)
+    first = _pairs_of(candidate, looked_at, k)[:TOLD]
+    return tuple((query, doc) for query, doc, _ in first), total
 
 
 def ranked_holes(candidate: Side, worst_first: Iterable[str], k: int) -> list[tuple[str, str, int]]:
@@ -136,11 +154,22 @@ def ranked_holes(candidate: Side, worst_first: Iterable[str], k: int) -> list[tu
 
     Those of ``worst_first`` come first, in that order; the others follow in the order of the labels.
     """
-    ranks, qrels = candidate.evaluation.ranks, candidate.dataset.qrels
+    return _pairs_of(candidate, list(_holes(candidate, worst_first, k)), k)
+
+
+def _holes(candidate: Side, worst_first: Iterable[str], k: int) -> dict[str, int]:
+    """How many places of the top k hold no judged document, for the counted queries that have such, in order."""
+    ranks = candidate.evaluation.ranks
     holes = np.minimum(ranks.returned, k) - ranks.hits(-np.inf, k)
-    open_ids = {qrels.query_ids[row] for row in np.flatnonzero(holes > 0).tolist()}
-    open_ids &= set(candidate.scores.query_ids)
-    ids = [query for query in dict.fromkeys((*worst_first, *candidate.scores.query_ids)) if query in open_ids]
+    found = dict(zip(candidate.dataset.qrels.query_ids, holes.tolist(), strict=True))
+    ids = dict.fromkeys((*worst_first, *candidate.scores.query_ids))
+    counted_ids = set(candidate.scores.query_ids)
+    return {query: found[query] for query in ids if query in counted_ids and found.get(query, 0) > 0}
+
+
+def _pairs_of(candidate: Side, ids: Sequence[str], k: int) -> list[tuple[str, str, int]]:
+    """Query, document and rank without a judgment in the top k of these queries."""
+    qrels = candidate.dataset.qrels
     found = candidate.run.rankings(ids, depth=k) if ids else {}
     pairs: list[tuple[str, str, int]] = []
     for query in ids:

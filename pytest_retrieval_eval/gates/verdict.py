@@ -161,7 +161,9 @@ class Verdict:
             first.
         notes: one sentence each.
         baseline_changes: what changed since the baseline was saved, a sentence each.
-        to_judge: (query, document) pairs that would put both sides on equal footing, worst queries first.
+        to_judge: the first 20 (query, document) pairs that would put both sides on equal footing, worst queries
+            first.
+        to_judge_total: how many such pairs there are.
         missing_baseline: under ``error``, whether the baseline has yet to be made.
         causes: what the lost queries of a failed gate have in common, a sentence each.
         p_adjusted, correction: ``p`` adjusted within the family that the comparison is decided in, and by
@@ -220,6 +222,7 @@ class Verdict:
     notes: tuple[str, ...] = ()
     baseline_changes: tuple[str, ...] = ()
     to_judge: tuple[tuple[str, str], ...] = ()
+    to_judge_total: int = 0
     missing_baseline: bool = False
     causes: tuple[str, ...] = ()
     p_adjusted: float | None = None

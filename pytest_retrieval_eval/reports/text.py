@@ -122,7 +122,7 @@ def explain(verdict: Verdict, limit: int | None = 15, *, in_python: bool = True,
     for note in verdict.notes:
         lines += _wrapped("note: ", note)
     if verdict.to_judge:
-        lines += _wrapped("to judge: ", _pairs(verdict.to_judge))
+        lines += _wrapped("to judge: ", _pairs(verdict.to_judge, verdict.to_judge_total))
     lines += _causes(verdict)
     if verdict.slices:
         lines += _worst_slices(verdict, limit)
@@ -303,10 +303,10 @@ def _document(move: Move, width: int = 50) -> str:
     return f"{shown(move.doc_id, 40)}{title} ({grade})"
 
 
-def _pairs(pairs: Sequence[tuple[str, str]]) -> str:
+def _pairs(pairs: Sequence[tuple[str, str]], total: int) -> str:
     told = [f"{shown(query, 40)} {shown(doc, 40)}" for query, doc in pairs[:_PAIRS]]
-    rest = len(pairs) - len(told)
-    return ", ".join(told) + (f" and {rest:,} more" if rest else "")
+    rest = total - len(told)
+    return ", ".join(told) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def _tag(value: object) -> str:

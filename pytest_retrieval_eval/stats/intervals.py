@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -18,6 +20,8 @@ from pytest_retrieval_eval.stats.tolerance import TOLERANCE
 _BLOCK = 1 << 15
 # From this many values on, each block of draws is used for eight resamples (see `_resampled_sums`).
 _SHIFTED_FROM, _SHIFTS = 64, 8
+# Up to this many draws (8 MB) they are kept for the next gate.
+_KEPT = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,23 +150,65 @@ def _resampled_sums(units: NDArray[np.int64], resamples: int, seed: int) -> NDAr
     64 values, where few offsets exist, each resample has its own draws.
     """
     n = int(units.size)
-    bits = RawBits(seed)
     shifts = _SHIFTS if n >= _SHIFTED_FROM else 1
-    if shifts > 1:
-        units = units[bits.permutation(n)]
-    rows_in_all = -(-resamples // shifts)
+    sums = np.empty((shifts, -(-resamples // shifts)), dtype=np.int64)
+    # Below 2**53 sums of whole numbers are exact as floats, in whatever order they are added.
+    if sums.shape[1] * n <= _KEPT and n * int(np.abs(units).max()) < 1 << 53:
+        _multiply(units, sums, seed)
+        return sums.reshape(-1)[:resamples]
+    bits = RawBits(seed)
+    twice = _twice(units, _order(bits, n, shifts))
+    for start, offsets, index in _blocks(bits, n, *sums.shape):
+        picked = np.empty(index.shape, dtype=np.int64)
+        for shift, offset in enumerate(offsets):
+            twice[offset:].take(index, out=picked, mode="clip")
+            picked.sum(axis=1, out=sums[shift, start : start + len(index)])
+    return sums.reshape(-1)[:resamples]
+
+
+def _multiply(units: NDArray[np.int64], sums: NDArray[np.int64], seed: int) -> None:
+    """The same sums from how often each value is drawn: every gate on as many queries draws alike."""
+    n = int(units.size)
+    order, blocks = _kept_draws(n, *sums.shape, seed)
+    windows = np.lib.stride_tricks.sliding_window_view(_twice(units, order).astype(np.float64), n)
+    for start, offsets, drawn in blocks:
+        sums[:, start : start + len(drawn)] = (drawn @ windows[offsets].T).T
+
+
+@lru_cache(maxsize=2)
+def _kept_draws(
+    n: int, shifts: int, rows: int, seed: int
+) -> tuple[NDArray[np.intp] | None, list[tuple[int, list[int], NDArray[np.float64]]]]:
+    """The order of the values, and for each block how often each resample (a row) draws each value."""
+    bits = RawBits(seed)
+    order = _order(bits, n, shifts)
+    blocks = []
+    for start, offsets, index in _blocks(bits, n, shifts, rows):
+        index += np.arange(len(index))[:, None] * n
+        drawn = np.bincount(index.reshape(-1), minlength=index.size).reshape(index.shape)
+        blocks.append((start, offsets, drawn.astype(np.float64)))
+    return order, blocks
+
+
+def _order(bits: RawBits, n: int, shifts: int) -> NDArray[np.intp] | None:
+    """The random order of the values; None for their own."""
+    return bits.permutation(n) if shifts > 1 else None
+
+
+def _twice(units: NDArray[np.int64], order: NDArray[np.intp] | None) -> NDArray[np.int64]:
+    """The values in that order, twice in a row: from every offset on there are n of them."""
+    return np.tile(units if order is None else units[order], 2)
+
+
+def _blocks(
+    bits: RawBits, n: int, shifts: int, rows_in_all: int
+) -> Iterator[tuple[int, list[int], NDArray[np.int64]]]:
+    """The first row of each block, the offset of each shift, and the indices that each row draws."""
     rows_per_block = min(rows_in_all, max(1, _BLOCK // n))
-    twice = np.concatenate((units, units))
-    sums = np.empty((shifts, rows_in_all), dtype=np.int64)
-    picked = np.empty((rows_per_block, n), dtype=np.int64)
     for start in range(0, rows_in_all, rows_per_block):
         rows = min(rows_per_block, rows_in_all - start)
         offsets = bits.indices(n, shifts).tolist() if shifts > 1 else [0]
-        index = bits.indices(n, rows * n).reshape(rows, n)
-        for shift, offset in enumerate(offsets):
-            twice[offset:].take(index, out=picked[:rows], mode="clip")
-            picked[:rows].sum(axis=1, out=sums[shift, start : start + rows])
-    return sums.reshape(-1)[:resamples]
+        yield start, offsets, bits.indices(n, rows * n).reshape(rows, n)
 
 
 def wilson(successes: int, n: int, level: float = 0.95) -> Interval:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import sys
 from pathlib import Path
@@ -14,6 +15,14 @@ from pytest_retrieval_eval.errors import DataError
 
 ENDINGS = ["", ".gz", ".zst", ".bz2", ".xz"]
 COMPRESSED = ENDINGS[1:]
+# JSON objects as tuples of (key, value), in which a key may stand twice, and texts that look like keys.
+_WORDS = st.sampled_from(["a", "b", "", "a:", '":', '" :', '\\":', "é"])
+_VALUES = st.recursive(
+    st.one_of(_WORDS, st.integers(), st.none(), st.booleans()),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.lists(st.tuples(_WORDS, inner), max_size=4).map(tuple)),
+    max_leaves=8,
+)
+OBJECTS = st.lists(st.tuples(_WORDS, _VALUES), max_size=4).map(tuple)
 
 
 def written(folder: Path, name: str, data: bytes) -> Path:
@@ -170,6 +179,31 @@ class TestJson:
         path = written(tmp_path, "a.jsonl", b'{"fine": 1}\n' + line.encode())
         with pytest.raises(DataError, match=rf"a\.jsonl:2: .*{said}" if said else "a.jsonl:2"):
             list(files.json_lines(path))
+
+    @given(pairs=OBJECTS, space=st.sampled_from(["", " ", "\t\n "]))
+    def test_a_repeated_key_is_found_wherever_it_stands(self, pairs, space):
+        def text(value):
+            if isinstance(value, tuple):
+                inside = (f"{json.dumps(key)}{space}:{space}{text(each)}" for key, each in value)
+                return "{" + ",".join(inside) + "}"
+            return "[" + ",".join(map(text, value)) + "]" if isinstance(value, list) else json.dumps(value)
+
+        def plain(value):
+            if isinstance(value, tuple):
+                return {key: plain(each) for key, each in value}
+            return [plain(each) for each in value] if isinstance(value, list) else value
+
+        def repeats(value):
+            if isinstance(value, tuple):
+                names = [key for key, _ in value]
+                return len(set(names)) < len(names) or any(repeats(each) for _, each in value)
+            return isinstance(value, list) and any(map(repeats, value))
+
+        if repeats(pairs):
+            with pytest.raises(DataError, match="stands twice in one JSON object"):
+                files.json_value(text(pairs), "a.jsonl:1")
+        else:
+            assert files.json_value(text(pairs), "a.jsonl:1") == plain(pairs)
 
     def test_a_document_names_the_line_of_its_fault(self, tmp_path):
         with pytest.raises(DataError, match=r"a\.json:2: malformed JSON"):

@@ -254,6 +254,7 @@ def test_a_minimum_of_judged_documents():
     assert (verdict.status, verdict.ok) == ("inconclusive", False)
     assert verdict.reason == "judged@2 is 0.50 and should be at least 0.9; 10 pairs to judge"
     assert verdict.to_judge == tuple((f"q{i}", f"new{i}") for i in range(10))
+    assert verdict.to_judge_total == 10
     with pytest.raises(GateFailure, match="INCONCLUSIVE"):
         bench.check("recall@2 >= 0.1", judged=0.51)
     assert bench.decide("recall@2 >= baseline", judged=0.5).ok

@@ -6,6 +6,8 @@ import json
 
 import pytest
 from gates_support import MemoryBench
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.errors import SettingsError
@@ -77,6 +79,39 @@ def test_pairs_of_all_gates_worst_first_and_each_once():
             "dataset": "small",
         },
     ]
+
+
+ids = st.sampled_from("abcdefgh")
+
+
+@given(
+    gold=st.dictionaries(
+        st.sampled_from([f"q{i}" for i in range(9)]), st.dictionaries(ids, st.just(1), min_size=1), min_size=2
+    ),
+    lists=st.lists(st.lists(ids, min_size=1, max_size=8), min_size=9, max_size=9),
+    k=st.integers(1, 6),
+)
+def test_a_verdict_counts_every_pair_and_names_the_first_twenty(gold, lists, k):
+    # Lists may repeat documents: those fill a place and are no further pair.
+    bench = Collecting(gold, {f"q{i}": found for i, found in enumerate(lists)}, {q: list(d) for q, d in gold.items()})
+    verdict = bench.decide(f"mrr@{k} >= baseline", judged=1.0)
+    pairs = [(pair.query_id, pair.doc_id) for pair in bench.pairs]
+    assert len(set(pairs)) == len(pairs)
+    expected = {(q, doc) for i, found in enumerate(lists) for q in [f"q{i}"] for doc in found[:k] if q in gold}
+    expected -= {(q, doc) for q, docs in gold.items() for doc in docs}
+    assert set(pairs) == expected
+    if verdict.status == "inconclusive":
+        assert verdict.to_judge == tuple(pairs[:20])
+        assert verdict.to_judge_total == len(pairs)
+
+
+def test_many_pairs_are_counted():
+    new = {f"q{i}": ["a", *(f"n{i}-{j}" for j in range(9))] for i in range(30)}
+    bench = Collecting({query: {"a": 1} for query in new}, new, {query: ["a"] for query in new})
+    verdict = bench.decide("hit@7 >= baseline - 1")
+    assert verdict.to_judge_total == len(bench.pairs) == 180
+    assert verdict.to_judge == tuple((pair.query_id, pair.doc_id) for pair in bench.pairs[:20])
+    assert "; 180 pairs to judge" in verdict.notes[-1]
 
 
 def test_a_gate_without_a_collecting_bench_collects_nothing():

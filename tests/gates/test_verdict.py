@@ -53,6 +53,7 @@ verdicts = st.builds(
     notes=st.lists(st.text(), max_size=3).map(tuple),
     baseline_changes=st.lists(st.text(), max_size=3).map(tuple),
     to_judge=st.lists(st.tuples(st.text(), st.text()), max_size=3).map(tuple),
+    to_judge_total=st.integers(0, 10**6),
 )
 
 

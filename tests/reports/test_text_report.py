@@ -132,7 +132,8 @@ def test_notes_changes_and_pairs():
             FAILED,
             notes=("one " * 60, "two"),
             baseline_changes=("the labels have changed",),
-            to_judge=tuple(("q1", f"d{i}") for i in range(1000)),
+            to_judge=tuple(("q1", f"d{i}") for i in range(20)),
+            to_judge_total=1000,
         )
     )
     lines = text.splitlines()
