@@ -520,7 +520,5 @@ def _judged_enough(verdict: Verdict, options: Options, side: Side) -> Verdict:
     if not total:
         pairs, total = pairs_to_judge(side, (query.query_id for query in verdict.queries), side.judged_at.cutoff or 1)
     found = "undefined" if after is None else means(after, options.judged, digits=2)[0]
-    reason = (
-        f"{side.judged_at} is {found} and should be at least {options.judged:g}; {counted(total, 'pair')} to judge"
-    )
+    reason = f"{side.judged_at} is {found} and should be at least {options.judged:g}; {counted(total, 'pair')} to judge"
     return replace(verdict, status="inconclusive", reason=reason, to_judge=pairs, to_judge_total=total)

@@ -200,9 +200,7 @@ def _twice(units: NDArray[np.int64], order: NDArray[np.intp] | None) -> NDArray[
     return np.tile(units if order is None else units[order], 2)
 
 
-def _blocks(
-    bits: RawBits, n: int, shifts: int, rows_in_all: int
-) -> Iterator[tuple[int, list[int], NDArray[np.int64]]]:
+def _blocks(bits: RawBits, n: int, shifts: int, rows_in_all: int) -> Iterator[tuple[int, list[int], NDArray[np.int64]]]:
     """The first row of each block, the offset of each shift, and the indices that each row draws."""
     rows_per_block = min(rows_in_all, max(1, _BLOCK // n))
     for start in range(0, rows_in_all, rows_per_block):
