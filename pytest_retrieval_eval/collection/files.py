@@ -11,7 +11,6 @@ import json
 import math
 import numbers
 import os
-import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -156,7 +155,7 @@ def json_value(text: str, where: str, *, expected: str = "JSON", whole_file: boo
     pytest_retrieval_eval.errors.DataError: q.jsonl:1: the key 'a' stands twice in one JSON object
     """
     try:
-        return _decoded(text)
+        return _DECODER.decode(text)
     except json.JSONDecodeError as error:
         place = f"{where}:{error.lineno}" if whole_file else where
         line = text.split("\n")[error.lineno - 1] if whole_file else text
@@ -353,36 +352,6 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object)
-_QUICK = json.JSONDecoder()
-_SPACED_COLON = re.compile(r'"\s+:')
-
-
-def _decoded(text: str) -> object:
-    """The value of JSON in which no key stands twice in one object.
-
-    To look at the keys of every object takes several times as long as to parse it. Each key ends with a quotation
-    mark before a colon; if there are no more of these than keys that came through, none was lost.
-    """
-    try:
-        value: object = _QUICK.decode(text)
-    except (ValueError, RecursionError):
-        return _DECODER.decode(text)  # which finds what is wrong first
-    if _keys_in(value) == text.count('":') + len(_SPACED_COLON.findall(text)):
-        return value
-    return _DECODER.decode(text)
-
-
-def _keys_in(value: object) -> int:
-    """How many keys all objects of a JSON value have together."""
-    count, inside = 0, [value]
-    while inside:
-        each = inside.pop()
-        if type(each) is dict:
-            count += len(each)
-            inside += each.values()
-        elif type(each) is list:
-            inside += each
-    return count
 
 
 def _open_raw(path: PathLike) -> io.BufferedReader:

@@ -139,6 +139,10 @@ def _read_ours(path: PathLike) -> RunFile:
     return RunFile(columns, depth, provenance, seconds, errors)
 
 
+# The keys of a hit that says no more than it must.
+_USUAL = {("id", "score"), ("score", "id")}
+
+
 def _read_line(
     row: dict[str, object], where: str, lists: Lists, seconds: dict[str, float], errors: dict[str, str]
 ) -> None:
@@ -147,7 +151,7 @@ def _read_line(
     query_id, hits = json_id(row["query_id"], where), row["hits"]
     if not isinstance(hits, list):
         raise DataError(f"{where}: hits is {excerpt(hits)}; expected a list of objects")
-    if all(isinstance(hit, dict) and hit.keys() == {"id", "score"} for hit in hits):
+    if set(map(type, hits)) <= {dict} and set(map(tuple, hits)) <= _USUAL:
         docs, scores = [hit["id"] for hit in hits], [hit["score"] for hit in hits]
         if set(map(type, docs)) <= {str} and set(map(type, scores)) <= {float, int}:
             lists.add(query_id, docs, scores, where)

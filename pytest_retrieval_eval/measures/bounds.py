@@ -32,6 +32,7 @@ from pytest_retrieval_eval.measures.ranks import (
     gain_of,
     places,
 )
+from pytest_retrieval_eval.stats._vectors import distinct
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -91,7 +92,7 @@ def effort(ranks: JudgedRanks, measure: Measure) -> int:
     depth = longest if measure.cutoff is None else min(measure.cutoff, longest)
     levels = 1
     if measure.name == "ndcg":
-        levels = 1 + min(len(np.unique(ranks.facts.grades[ranks.facts.grades > 0])), 1 << 10)
+        levels = 1 + min(len(distinct(ranks.facts.grades[ranks.facts.grades > 0])[0]), 1 << 10)
     return ranks.queries * depth * levels
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pytest_retrieval_eval.stats._exact import SMALLEST_FLOAT, ordered_sum
+from pytest_retrieval_eval.stats._vectors import distinct
 from pytest_retrieval_eval.stats.tolerance import TOLERANCE
 
 # The choice of the method looks at these and at the data, never at the clock.
@@ -87,7 +88,7 @@ def affordable(steps: NDArray[np.int64]) -> bool:
     """Whether `lattice_tails` counts these in few enough cells and additions: a fifth of a second, 160 MB."""
     sizes = np.abs(steps)
     cells = (int(sizes.sum()) - abs(int(steps.sum()))) // 2 + 1
-    _, multiplicities = np.unique(sizes, return_counts=True)
+    _, multiplicities = distinct(sizes)
     one_by_one = sizes.size - int(multiplicities.max())  # the commonest step enters by a closed form
     return cells <= LATTICE_CELLS and cells * (one_by_one + 1) <= LATTICE_ADDITIONS
 
@@ -104,7 +105,7 @@ def lattice_tails(sizes: NDArray[np.int64], thresholds: Sequence[int]) -> list[f
     top = max(caps)
     if top < 0:
         return [0.0 for _ in thresholds]
-    steps, multiplicities = np.unique(sizes, return_counts=True)
+    steps, multiplicities = distinct(sizes)
     commonest = int(multiplicities.argmax())
     first, repeats = int(steps[commonest]), int(multiplicities[commonest])
     coefficients, exponent = _binomials(repeats, min(repeats, top // first))

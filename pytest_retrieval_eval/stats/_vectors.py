@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -40,6 +42,19 @@ def pair(x: ArrayLike, y: ArrayLike, names: tuple[str, str]) -> tuple[NDArray[np
         if (side == side[0]).all():
             raise ValueError(f"{name} is constant ({side[0]:g}); its correlation with anything is undefined")
     return first, second
+
+
+def distinct(values: NDArray[np.generic]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The different values, sorted, and how often each is there.
+
+    As ``np.unique`` does, which imports ``numpy.ma`` for it: a tenth of what NumPy itself takes.
+
+    >>> [found.tolist() for found in distinct(np.array([2, 1, 2]))]
+    [[1, 2], [1, 2]]
+    """
+    ordered = np.sort(values)
+    first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: ordered.size])
+    return ordered[first], np.diff(np.append(first, ordered.size))
 
 
 def fraction(value: float, name: str) -> float:

@@ -46,6 +46,19 @@ def test_an_unused_plugin_imports_nothing_heavy(tmp_path, folder, monkeypatch):
     assert left == ({"test_it.py"} if folder == "unrelated" else set())
 
 
+def test_the_plugin_is_imported_without_the_rewriting_of_asserts(tmp_path):
+    probe = (
+        "import sys, pytest\n"
+        "assert pytest.main(['-p', 'no:cacheprovider', 'test_it.py']) == 0\n"
+        "from pytest_retrieval_eval.plugin import PlainImports\n"
+        "loader = sys.modules['pytest_retrieval_eval.gates.decide'].__loader__\n"
+        "print(type(loader).__name__, PlainImports in sys.meta_path)\n"
+    )
+    (tmp_path / "test_it.py").write_text("def test_it():\n    import pytest_retrieval_eval.gates.decide\n")
+    done = subprocess.run([sys.executable, "-c", probe], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "SourceFileLoader False"
+
+
 def test_importing_the_package_imports_no_numpy():
     probe = "import sys, pytest_retrieval_eval; print('numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
