@@ -258,9 +258,9 @@ class SessionHooks:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take in what a test decided, here or in a worker."""
-        if self._session.settings.json is not None:
-            self._ledger.hear(report.nodeid, report.when or "call", _outcome(report), report.duration)
         payload = getattr(report, PAYLOAD, None)
+        if payload is not None or self._session.settings.json is not None:
+            self._ledger.hear(report.nodeid, report.when or "call", _outcome(report), report.duration)
         if payload is None:
             if report.when == "setup":
                 self._ledger.receive(report.nodeid, None)

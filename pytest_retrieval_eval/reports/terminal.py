@@ -92,7 +92,9 @@ def next_command(verdicts: list[tuple[str, Verdict]], ledger: Ledger) -> str | N
     missing = [nodeid for nodeid, verdict in verdicts if verdict.status == "error" and verdict.missing_baseline]
     if missing:
         return f"pytest --retrieval-update=new {_quoted(missing)}".rstrip()
-    failed = [nodeid for nodeid, verdict in verdicts if not verdict.ok]
+    # A test that failed as expected needs no look.
+    expected = {nodeid for nodeid, (outcome, _) in ledger.outcomes.items() if outcome == "xfailed"}
+    failed = [nodeid for nodeid, verdict in verdicts if not verdict.ok and nodeid not in expected]
     if failed:
         return f"pytest -vv {_quoted(failed) or '--last-failed'}"
     baselines = [target for kind, target in ledger.written if kind == "baseline"]

@@ -176,3 +176,18 @@ def test_labels_that_changed_since_the_baseline_are_said_where_the_gate_holds(pr
     (project.path / "conftest.py").write_text(DISTANCES)
     lines = project.run().outlines
     assert any(line.startswith("E ") and "changed: the labels have changed" in line for line in lines)
+
+
+def test_next_leaves_out_what_failed_as_expected(project, dist):
+    known = (
+        "import pytest\n"
+        "@pytest.mark.xfail(reason='known')\n"
+        "def test_known(metric):\n    assert metric('recall@2') >= 0.99\n"
+    )
+    project.test(known)
+    result = project.run(*dist)
+    result.assert_outcomes(xfailed=1)
+    result.stdout.fnmatch_lines(["FAILED *test_known*"])
+    result.stdout.no_fnmatch_line("next:*")
+    project.test(known + "def test_bad(metric):\n    assert metric('recall@2') >= 0.99\n")
+    project.run(*dist).stdout.re_match_lines([r"next: pytest -vv \S*test_it.py::test_bad$"])
