@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple, get_args
 
 from pytest_retrieval_eval.errors import DataError, did_you_mean
@@ -64,7 +65,7 @@ class QueryDiff:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as builtin types."""
-        result = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        result = {name: getattr(self, name) for name in _names(QueryDiff)[0]}
         result["tags"] = _copy(self.tags)
         result["moves"] = [move.to_dict() for move in self.moves]
         result["intruders"] = [move.to_dict() for move in self.intruders]
@@ -255,7 +256,7 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """The verdict as dicts, lists, texts, numbers, bools and None."""
-        result = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        result = {name: getattr(self, name) for name in _names(Verdict)[0]}
         result["interval"] = None if self.interval is None else self.interval._asdict()
         result["ties"] = None if self.ties is None else list(self.ties)
         result["judged"] = list(self.judged)
@@ -297,13 +298,20 @@ class Verdict:
 
 def _fields(cls: type, fields: Mapping[str, Any]) -> dict[str, Any]:
     """The known ones of ``fields``: a newer version may have written more; what has no default is needed."""
-    known = {}
-    for each in dataclasses.fields(cls):
-        if each.name in fields:
-            known[each.name] = fields[each.name]
-        elif each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING:
-            raise DataError(f"a {cls.__name__} without {each.name!r} cannot be read; it was written incompletely")
-    return known
+    names, needed = _names(cls)
+    for name in needed:
+        if name not in fields:
+            raise DataError(f"a {cls.__name__} without {name!r} cannot be read; it was written incompletely")
+    return {name: fields[name] for name in names if name in fields}
+
+
+@lru_cache
+def _names(cls: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """All fields of a class, and those without a default."""
+    missing = dataclasses.MISSING
+    every = dataclasses.fields(cls)
+    needed = [each.name for each in every if each.default is missing and each.default_factory is missing]
+    return tuple(each.name for each in every), tuple(needed)
 
 
 def _copy(value: Any) -> Any:
