@@ -25,6 +25,7 @@ from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean
 from pytest_retrieval_eval.session import Attempt, Session
 
 if TYPE_CHECKING:
+    from _pytest._code.code import Traceback
     from _pytest.fixtures import FixtureDef
 
     from pytest_retrieval_eval.collection.dataset import Dataset
@@ -40,6 +41,7 @@ IS_GATE = pytest.StashKey[bool]()  # an item that is a gate itself and asks for 
 MARKER = "retrieval"
 OVERRIDABLE = ("retriever", "retrieval_dataset", "retrieval_run", "retrieval_baseline")
 UNREAD = ("retrieval_queries", "retrieval_qrels")  # parts of retrieval_dataset, for reading in tests
+_NOT_THE_USERS = ("pytest_retrieval_eval", "_pytest", "pytest", "pluggy")
 OUR_FIXTURES = "pytest_retrieval_eval.fixtures"
 NO_RUN = (
     "there is no run to measure: define a session-scoped fixture `retriever` in conftest.py that returns your search "
@@ -228,6 +230,13 @@ def _is_assertion(node: pytest.Item, name: str) -> bool:
     """Whether that name is an assertion fixture of ours for this test."""
     ours = name.removeprefix("assert_") in ("metric", "gate", "gate_family") or name.endswith("_at")
     return ours and is_ours(fixture_definition(node, name))
+
+
+def users_frames(excinfo: pytest.ExceptionInfo[BaseException]) -> Traceback:
+    """The lines of an exception's traceback that are neither pytest's nor ours; empty where there are none."""
+    return excinfo.traceback.filter(
+        lambda entry: str(entry.frame.f_globals.get("__name__", "")).partition(".")[0] not in _NOT_THE_USERS
+    )
 
 
 def dataset_of(session: Session, value: object) -> Dataset:

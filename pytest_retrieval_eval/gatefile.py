@@ -28,6 +28,7 @@ from pytest_retrieval_eval.context import (
     is_ours,
     retrieved,
     session_of,
+    users_frames,
 )
 from pytest_retrieval_eval.errors import GateError, GateFailure, SettingsError, did_you_mean
 from pytest_retrieval_eval.gates.entries import Entry, GateFileContent, read_gate_file
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
 # irds:beir/scifact/test, git:origin/main:PATH, s3://…: not a path beside the file. One letter is a drive.
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)
-_NOT_THE_USERS = ("pytest_retrieval_eval", "_pytest", "pytest", "pluggy")
 
 
 class GateFile(pytest.Module):
@@ -224,7 +224,4 @@ def _repr_failure(item: pytest.Function, excinfo: ExceptionInfo[BaseException]) 
 
 
 def _users_frames(excinfo: ExceptionInfo[BaseException]) -> Traceback:
-    frames = excinfo.traceback.filter(
-        lambda entry: str(entry.frame.f_globals.get("__name__", "")).partition(".")[0] not in _NOT_THE_USERS
-    )
-    return frames or excinfo.traceback
+    return users_frames(excinfo) or excinfo.traceback

@@ -191,3 +191,21 @@ def test_next_leaves_out_what_failed_as_expected(project, dist):
     result.stdout.no_fnmatch_line("next:*")
     project.test(known + "def test_bad(metric):\n    assert metric('recall@2') >= 0.99\n")
     project.run(*dist).stdout.re_match_lines([r"next: pytest -vv \S*test_it.py::test_bad$"])
+
+
+def test_an_error_that_no_line_of_the_user_raised_is_a_sentence_without_a_traceback(project):
+    project.ini(datasets=("small = eval/elsewhere",))
+    project.test(
+        "def test_a(dataset):\n    pass\n"
+        "def test_b(recall_at):\n    pass\n"
+        "def test_c(recall_at):\n    recall_at(2) >= 1\n"
+    )
+    result = project.run()
+    result.assert_outcomes(errors=1, failed=2)
+    text = result.stdout.str()
+    assert "eval/elsewhere: there is no such file" in text
+    assert "compared nothing" in text
+    assert "recall_at(2) >= 1" in text  # a line of the user's is shown
+    for internal in ("plugin.py", "session.py", "dataset.py", "Attempt("):
+        assert internal not in text
+    assert "session.py" in project.run("--full-trace", "-k", "test_b").stdout.str()
