@@ -200,7 +200,8 @@ def pytest_runtest_makereport(
     if hidden or isinstance(error, GateError):
         report.outcome = "failed"
         report.__dict__.pop("wasxfail", None)
-    if isinstance(error, GateError) and not (item.config.option.fulltrace or context.users_frames(call.excinfo)):
+    bare = not (item.config.option.fulltrace or context.IS_GATE in item.stash)
+    if bare and isinstance(error, GateError) and not context.users_frames(call.excinfo):
         # No line of the user's raised it: the sentence, and pytest's word on how to see the frames.
         report.longrepr = call.excinfo.getrepr(tbfilter=context.users_frames, chain=False)
     if isinstance(error, GateError | GateFailure):
