@@ -397,8 +397,10 @@ class FixtureBench:
         from pytest_retrieval_eval.gates.baselines import provenance
 
         file = self._session.stage(kind, target, run, provenance(run, dataset))
-        if file not in self._attempt.staged:
-            self._attempt.staged.append(file)
+        # A baseline is written only once its gate is decided: one that errs has measured nothing.
+        staged = self._attempt.undecided if kind == "baseline" else self._attempt.staged
+        if file not in staged:
+            staged.append(file)
 
 
 def command_run(session: Session, dataset: Dataset) -> Path | str | None:

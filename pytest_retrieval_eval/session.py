@@ -75,6 +75,7 @@ class Attempt:
     measured: list[Measured] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
     staged: list[StagedFile] = field(default_factory=list)
+    undecided: list[StagedFile] = field(default_factory=list)  # baselines of the gate that is being measured
     command_runs: set[str] = field(default_factory=set)
     errors: list[str] = field(default_factory=list)
     elsewhere: list[Verdict] = field(default_factory=list)
@@ -87,6 +88,9 @@ class Attempt:
     def record(self, verdict: Verdict) -> None:
         """Keep a verdict; one that raises in another thread than the test's may not be heard of."""
         self.verdicts.append(verdict)
+        if verdict.status != "error":
+            self.staged += [file for file in self.undecided if file not in self.staged]
+        self.undecided.clear()
         if verdict.status == "error":
             self.errors.append(verdict.reason)
         elif not verdict.ok and threading.get_ident() != self.thread:

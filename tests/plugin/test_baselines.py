@@ -110,6 +110,12 @@ def test_a_gate_that_errs_writes_nothing(project, dist):
     assert not (project.path / "eval/small/baselines").exists()
 
 
+def test_a_gate_that_errs_after_its_baseline_was_asked_for_writes_nothing(project):
+    project.test("def test_it(recall_at, baseline):\n    assert recall_at(2, by='type') >= baseline\n")
+    project.run("--retrieval-update=new").assert_outcomes(failed=1)
+    assert not (project.path / "eval/small/baselines").exists()
+
+
 def test_a_retriever_that_fails_never_becomes_a_baseline(project, dist):
     (project.path / "conftest.py").write_text(
         "import pytest\n@pytest.fixture(scope='session')\ndef retriever():\n    return {}.__getitem__\n"
