@@ -13,7 +13,8 @@ FLOORS = (
     {"errors"},
     {"settings", "stats", "hookspecs"},
     {"collection"},
-    {"once", "measures", "labels", "readers"},
+    {"once", "measures", "readers"},
+    {"labels"},
     {"gates", "studies"},
     {"session", "reports"},
     {"context", "cli"},
@@ -61,6 +62,14 @@ def test_nothing_imports_upward(path):
         other = parts[1]
         if other in FLOOR and other != room:
             assert FLOOR[other] < FLOOR[room], f"{room} imports {module}"
+
+
+def test_readers_know_nothing_of_the_test_collection_but_its_file_helpers():
+    allowed = {"pytest_retrieval_eval.collection.files", "pytest_retrieval_eval.collection.elsewhere"}
+    for path in (PACKAGE / "readers").rglob("*.py"):
+        for module, _ in imports_of(path):
+            if module.startswith("pytest_retrieval_eval.collection."):
+                assert ".".join(module.split(".")[:3]) in allowed, f"{path.name} imports {module}"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
