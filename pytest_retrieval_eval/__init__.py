@@ -11,10 +11,14 @@ from typing import TYPE_CHECKING
 from pytest_retrieval_eval.errors import DataError, GateError, GateFailure, MeasureError, SettingsError
 
 if TYPE_CHECKING:
+    from pytest_retrieval_eval.collection.chunks import Chunk as Chunk
+    from pytest_retrieval_eval.collection.chunks import Chunks as Chunks
     from pytest_retrieval_eval.collection.dataset import Dataset as Dataset
     from pytest_retrieval_eval.collection.qrels import Qrels as Qrels
     from pytest_retrieval_eval.collection.queries import Queries as Queries
     from pytest_retrieval_eval.collection.run import Run as Run
+    from pytest_retrieval_eval.collection.spans import Span as Span
+    from pytest_retrieval_eval.collection.spans import Spans as Spans
     from pytest_retrieval_eval.gates.gate import Gate as Gate
     from pytest_retrieval_eval.gates.target import BASELINE as baseline
     from pytest_retrieval_eval.gates.target import against as against
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.measures.registry import Parameter as Parameter
 
 _LAZY = {
+    "Chunk": ("collection.chunks", "Chunk"),
+    "Chunks": ("collection.chunks", "Chunks"),
     "Dataset": ("collection.dataset", "Dataset"),
     "Definition": ("measures.registry", "Definition"),
     "Gate": ("gates.gate", "Gate"),
@@ -36,6 +42,8 @@ _LAZY = {
     "Qrels": ("collection.qrels", "Qrels"),
     "Queries": ("collection.queries", "Queries"),
     "Run": ("collection.run", "Run"),
+    "Span": ("collection.spans", "Span"),
+    "Spans": ("collection.spans", "Spans"),
     "Verdict": ("gates.verdict", "Verdict"),
     "against": ("gates.target", "against"),
     "baseline": ("gates.target", "BASELINE"),
@@ -44,6 +52,8 @@ _LAZY = {
 }
 
 __all__ = [
+    "Chunk",
+    "Chunks",
     "DataError",
     "Dataset",
     "Definition",
@@ -58,6 +68,8 @@ __all__ = [
     "Queries",
     "Run",
     "SettingsError",
+    "Span",
+    "Spans",
     "Verdict",
     "against",
     "baseline",

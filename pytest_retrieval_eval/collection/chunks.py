@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_retrieval_eval.collection.files import PathLike, excerpt, json_id, json_lines
+import numpy as np
+
+from pytest_retrieval_eval.collection.files import JsonIds, PathLike, excerpt
+from pytest_retrieval_eval.collection.keys import Ints
+from pytest_retrieval_eval.collection.rows import is_table, offset, rows_of, value_of
 from pytest_retrieval_eval.errors import DataError
+
+_CHUNK_KEYS = ("chunk_id", "chunk-id")
+_DOC_KEYS = ("doc_id", "corpus-id", "corpus_id", "docid", "document_id")
+_KEYS = ("chunk_id", "doc_id", "start", "end", "text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,89 +29,139 @@ class Chunk:
 
 
 class Chunks:
-    """Chunks by id, in the order of their file; immutable.
+    """Chunks in columns, in the order of their file; immutable.
+
+    ``ids`` has the id of each chunk, ``doc`` (int64) the place of its document in ``doc_ids``, ``start`` and
+    ``end`` (int64, code points, end exclusive) are -1 and ``text`` is None where nobody says.
 
     >>> chunks = Chunks.of({"guide#1": "guide", "guide#2": Chunk("guide", 120, 480)})
     >>> chunks.document_of("guide#2"), chunks.document_of("unknown"), len(chunks)
     ('guide', None, 2)
+    >>> chunks.start.tolist(), chunks.doc_ids
+    ([-1, 120], ('guide',))
     """
 
-    __slots__ = ("__weakref__", "_chunks", "source")
+    __slots__ = ("__weakref__", "_index", "doc", "doc_ids", "end", "ids", "source", "start", "text")
 
-    def __init__(self, chunks: Mapping[str, Chunk], source: str) -> None:
-        self._chunks = dict(chunks)
+    def __init__(
+        self,
+        ids: Sequence[str],
+        doc_ids: Sequence[str],
+        doc: Ints,
+        start: Ints,
+        end: Ints,
+        text: Sequence[str | None],
+        source: str,
+    ) -> None:
+        for column in (doc, start, end):
+            column.flags.writeable = False
+        self.ids, self.doc_ids, self.text = tuple(ids), tuple(doc_ids), tuple(text)
+        self.doc, self.start, self.end = doc, start, end
         self.source = source
+        self._index: dict[str, int] | None = None
 
     @classmethod
-    def read(cls, path: PathLike) -> Chunks:
-        """``chunks.jsonl``: a line ``{"chunk_id", "doc_id", "start", "end", "text"?}`` for each chunk.
+    def read(cls, path: PathLike, *, normalize_ids: bool = False) -> Chunks:
+        """A chunk table: ``chunk_id``, ``doc_id``, ``start``, ``end`` and perhaps ``text`` of each chunk.
 
-        ``start`` and ``end`` go together, and may both be absent. A malformed line, a chunk that comes twice
-        and a file without chunks raise DataError with file and line.
+        In JSON Lines, one object in each line; in ``.csv`` or ``.tsv`` with a header line; or in Parquet. ``start``
+        and ``end`` go together, and may both be absent. A malformed row, a chunk that comes twice and a file
+        without chunks raise DataError with file and line. ``normalize_ids`` brings ids to Unicode form NFC.
         """
-        found: dict[str, Chunk] = {}
-        for number, row in json_lines(path):
-            where = f"{path}:{number}"
-            for key in ("chunk_id", "doc_id"):
-                if key not in row:
-                    raise DataError(f"{where}: the chunk has no {key!r}; found the keys {excerpt(list(row))}")
-            chunk_id = json_id(row["chunk_id"], where)
-            if chunk_id in found:
-                raise DataError(f"{where}: chunk {excerpt(chunk_id)} comes a second time; expected each chunk once")
-            found[chunk_id] = Chunk(json_id(row["doc_id"], where), *_offsets(row, where), _text(row, where))
-        if not found:
+        made = _Builder(str(path), normalize_ids)
+        table = is_table(path)
+        for place, row in rows_of(path):
+            where = place if isinstance(place, str) else f"{path}:{place}"
+            chunk_id = value_of(row, _CHUNK_KEYS, where, "chunk", _KEYS)
+            doc_id = value_of(row, _DOC_KEYS, where, "chunk", _KEYS)
+            made.add(chunk_id, doc_id, row.get("start"), row.get("end"), row.get("text"), where, of_text=table)
+        if not made.ids:
             raise DataError(f"{path}: the file has no chunk; expected one JSON object in each line")
-        return cls(found, str(path))
+        return made.done()
 
     @classmethod
     def of(cls, chunks: Mapping[str, str | Chunk], *, source: str = "chunks") -> Chunks:
         """A table from a mapping of chunk id to document id, or to a Chunk."""
         if not isinstance(chunks, Mapping) or not chunks:
             raise DataError(f"chunks are {excerpt(chunks)}; expected a mapping from chunk id to document id")
-        made: dict[str, Chunk] = {}
+        made = _Builder(source, False)
         for chunk_id, chunk in chunks.items():
             chunk = Chunk(chunk) if isinstance(chunk, str) else chunk
             if not isinstance(chunk, Chunk) or not chunk.doc_id or not isinstance(chunk_id, str) or not chunk_id:
                 raise DataError(f"chunk {excerpt(chunk_id)} is {excerpt(chunk)}; expected a document id or a Chunk")
-            made[chunk_id] = chunk
-        return cls(made, source)
+            made.add(chunk_id, chunk.doc_id, chunk.start, chunk.end, chunk.text, f"chunk {excerpt(chunk_id)}")
+        return made.done()
 
     def document_of(self, chunk_id: str) -> str | None:
         """The document that a chunk is part of; None where the table lacks the chunk."""
-        found = self._chunks.get(chunk_id)
-        return None if found is None else found.doc_id
+        row = self.row_of(chunk_id)
+        return None if row is None else self.doc_ids[int(self.doc[row])]
 
     def get(self, chunk_id: str) -> Chunk | None:
         """One chunk."""
-        return self._chunks.get(chunk_id)
+        row = self.row_of(chunk_id)
+        if row is None:
+            return None
+        start, end = int(self.start[row]), int(self.end[row])
+        doc_id, text = self.doc_ids[int(self.doc[row])], self.text[row]
+        return Chunk(doc_id, None, None, text) if start < 0 else Chunk(doc_id, start, end, text)
+
+    def row_of(self, chunk_id: str) -> int | None:
+        """The row of a chunk in the columns; None where the table lacks it."""
+        if self._index is None:
+            self._index = {name: row for row, name in enumerate(self.ids)}
+        return self._index.get(chunk_id)
 
     def __len__(self) -> int:
-        return len(self._chunks)
+        return len(self.ids)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._chunks)
+        return iter(self.ids)
 
     def __contains__(self, chunk_id: object) -> bool:
-        return chunk_id in self._chunks
+        return isinstance(chunk_id, str) and self.row_of(chunk_id) is not None
 
     def __repr__(self) -> str:
         return f"<Chunks {self.source}: {len(self)}>"
 
 
-def _offsets(row: Mapping[str, Any], where: str) -> tuple[int | None, int | None]:
-    start, end = row.get("start"), row.get("end")
+class _Builder:
+    def __init__(self, source: str, normalize_ids: bool) -> None:
+        self.source = source
+        self._ids, self._doc_text = JsonIds(normalize_ids), JsonIds(normalize_ids)
+        self.ids: dict[str, None] = {}
+        self._docs: dict[str, int] = {}
+        self._doc: list[int] = []
+        self._offsets: list[tuple[int, int]] = []
+        self._text: list[str | None] = []
+
+    def add(
+        self, chunk_id: object, doc_id: object, start: Any, end: Any, text: Any, where: str, *, of_text: bool = False
+    ) -> None:
+        name = self._ids(chunk_id, where)
+        if name in self.ids:
+            raise DataError(f"{where}: chunk {excerpt(name)} comes a second time; expected each chunk once")
+        if text is not None and not isinstance(text, str):
+            raise DataError(f"{where}: the text of the chunk is {excerpt(text)}; expected a string")
+        self._offsets.append(_offsets(start, end, where, of_text))
+        self.ids[name] = None
+        self._doc.append(self._docs.setdefault(self._doc_text(doc_id, where), len(self._docs)))
+        self._text.append(text)
+
+    def done(self) -> Chunks:
+        start, end = np.array(self._offsets, np.int64).reshape(-1, 2).T.copy()
+        return Chunks(
+            tuple(self.ids), tuple(self._docs), np.array(self._doc, np.int64), start, end, self._text, self.source
+        )
+
+
+def _offsets(start: Any, end: Any, where: str, of_text: bool) -> tuple[int, int]:
     if start is None and end is None:
-        return None, None
-    if type(start) is not int or type(end) is not int or not 0 <= start <= end:
+        return -1, -1
+    first, last = offset(start, of_text=of_text), offset(end, of_text=of_text)
+    if first is None or last is None or first > last:
         raise DataError(
             f"{where}: the chunk goes from {excerpt(start)} to {excerpt(end)}; expected two integers in code points, "
             "0 <= start <= end, or neither"
         )
-    return start, end
-
-
-def _text(row: Mapping[str, Any], where: str) -> str | None:
-    text = row.get("text")
-    if text is not None and not isinstance(text, str):
-        raise DataError(f"{where}: the text of the chunk is {excerpt(text)}; expected a string")
-    return text
+    return first, last

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pytest_retrieval_eval.collection.chunks import Chunks
 from pytest_retrieval_eval.collection.files import (
     JsonIds,
@@ -23,8 +25,10 @@ from pytest_retrieval_eval.collection.files import (
     json_value,
     lines,
 )
+from pytest_retrieval_eval.collection.ids import Ids
 from pytest_retrieval_eval.collection.qrels import Judged, Qrels, QrelsBuilder
 from pytest_retrieval_eval.collection.queries import ID_KEYS, Queries, QueriesBuilder, nfc_twins
+from pytest_retrieval_eval.collection.spans import Spans
 from pytest_retrieval_eval.errors import DataError, did_you_mean
 
 IRDS = "irds:"
@@ -32,6 +36,10 @@ IRDS = "irds:"
 
 _COMPRESSED = ("", ".gz", ".zst", ".bz2", ".xz")
 _QUERIES = ("queries.jsonl", "queries.tsv")
+_SPANS = tuple(f"spans.{ending}" for ending in ("jsonl", "csv", "tsv", "parquet", "json"))
+_CHUNKS = tuple(f"chunks.{ending}" for ending in ("jsonl", "csv", "tsv", "parquet"))
+# Labels of another kind, beside which a folder needs no qrels.
+_OTHER_LABELS = (*_SPANS, "answers.jsonl")
 _QRELS = (".tsv", ".txt", ".qrels", ".trec", ".jsonl", ".json", ".parquet")
 _DOC_KEYS = ("_id", "doc_id", "id")
 # BEIR's corpora begin each line with the id: what is not asked for need not be parsed.
@@ -164,8 +172,10 @@ class Dataset:
         """Read a folder, or one JSON Lines file of rows.
 
         A folder (BEIR's layout): ``queries.jsonl`` (or ``queries.tsv``; without either, only the ids in
-        the judgments are known), ``qrels/SPLIT.tsv`` and optionally ``corpus.jsonl``; each may be
-        compressed (.gz, .zst, .bz2, .xz). ``split`` is by default ``test``, else the only one.
+        the judgments are known), ``qrels/SPLIT.tsv`` and optionally ``corpus.jsonl``, ``spans.jsonl`` and
+        ``chunks.jsonl``; each may be compressed (.gz, .zst, .bz2, .xz). ``split`` is by default ``test``, else the
+        only one. Beside ``spans.jsonl`` or ``answers.jsonl`` the folder may lack ``qrels/``: ``qrels`` then names the
+        queries and judges nothing.
 
         A file: each line ``{"query_id", "query", "relevant": {document: grade} | [document, ...], "tags":
         {...}}``; ``relevant`` may be absent only where ``unanswerable`` is true.
@@ -197,21 +207,33 @@ class Dataset:
         cls,
         *,
         queries: Queries | Mapping[Any, str | Mapping[str, object]] | None = None,
-        qrels: Qrels | Mapping[Any, Judged],
+        qrels: Qrels | Mapping[Any, Judged] | None = None,
         corpus: Corpus | Mapping[Any, str | Mapping[str, object]] | None = None,
         chunks: Chunks | None = None,
+        spans: Spans | Mapping[Any, Iterable[Any]] | Iterable[Any] | None = None,
         name: str = "",
     ) -> Dataset:
-        """A dataset of objects or plain mappings; without ``queries`` only the ids in ``qrels`` are known."""
-        made = qrels if isinstance(qrels, Qrels) else Qrels.of(qrels)
+        """A dataset of objects or plain mappings.
+
+        Without ``queries`` only the ids in ``qrels`` (or ``spans``) are known. ``qrels`` may be absent where there
+        are ``spans``.
+        """
+        if spans is not None and not isinstance(spans, Spans):
+            spans = Spans.of(spans)
+        if queries is not None and not isinstance(queries, Queries):
+            queries = Queries.of(queries)
+        if qrels is None:
+            if spans is None:
+                raise DataError(f"the dataset {name or '(without name)'} has neither qrels nor spans")
+            made = _no_judgments(queries.ids if queries is not None else spans.query_ids, spans.source)
+        else:
+            made = qrels if isinstance(qrels, Qrels) else Qrels.of(qrels)
         if queries is None:
             queries = Queries.without_texts(made.query_ids, made.source)
-        elif not isinstance(queries, Queries):
-            queries = Queries.of(queries)
         if corpus is not None and not isinstance(corpus, Corpus):
             corpus = Corpus.of(corpus)
-        dataset = cls.checked(name, None, queries, made, corpus, None)
-        dataset._cache["chunks"] = chunks
+        dataset = cls.checked(name, None, queries, made, corpus, None, other_labels=spans is not None)
+        dataset._cache.update(chunks=chunks, spans=spans)
         return dataset
 
     @classmethod
@@ -223,9 +245,14 @@ class Dataset:
         qrels: Qrels,
         corpus: Corpus | None,
         split: str | None = None,
+        *,
+        other_labels: bool = False,
     ) -> Dataset:
-        """A dataset of these parts, which must not be empty; what is odd about them becomes its warnings."""
-        if not len(queries) or not len(qrels):
+        """A dataset of these parts, which must not be empty; what is odd about them becomes its warnings.
+
+        Judgments may be absent where there are ``other_labels``: gold spans, or answers.
+        """
+        if not len(queries) or not (len(qrels) or other_labels):
             what = "queries" if not len(queries) else "judgments"
             raise DataError(f"the dataset {name or path or qrels.source} has no {what}")
         return cls(name, path, queries, qrels, corpus, split, qrels.warnings + _oddities(queries, qrels))
@@ -237,12 +264,29 @@ class Dataset:
 
     @property
     def chunks(self) -> Chunks | None:
-        """The chunk table of the folder (``chunks.jsonl``, read once); None where there is none."""
+        """The chunk table of the folder (``chunks.jsonl``, ``.csv``, ``.tsv`` or ``.parquet``, read once); None where
+        there is none.
+        """
         if "chunks" not in self._cache:
-            path = _find(self.path, ("chunks.jsonl",)) if self.path is not None and self.path.is_dir() else None
-            self._cache["chunks"] = None if path is None else Chunks.read(path)
+            path = _find(self.path, _CHUNKS) if self.path is not None and self.path.is_dir() else None
+            self._cache["chunks"] = None if path is None else Chunks.read(path, normalize_ids=self._normalize_ids)
         found: Chunks | None = self._cache["chunks"]
         return found
+
+    @property
+    def spans(self) -> Spans | None:
+        """The gold spans of the folder (``spans.jsonl``, ``.csv``, ``.tsv``, ``.parquet``, or ``spans.json`` as
+        SQuAD has it; read once); None where there are none.
+        """
+        if "spans" not in self._cache:
+            path = _find(self.path, _SPANS) if self.path is not None and self.path.is_dir() else None
+            self._cache["spans"] = None if path is None else Spans.read(path, normalize_ids=self._normalize_ids)
+        found: Spans | None = self._cache["spans"]
+        return found
+
+    @property
+    def _normalize_ids(self) -> bool:
+        return bool(self._cache.get("normalize_ids"))
 
     @property
     def label_digest(self) -> str:
@@ -293,16 +337,38 @@ def irds_id(path: PathLike) -> str | None:
 
 
 def _read_folder(folder: Path, name: str | None, split: str | None, normalize_ids: bool) -> Dataset:
-    qrels_path, chosen = _choose_split(folder, split)
-    qrels = Qrels.read(qrels_path, normalize_ids=normalize_ids)
     queries_path = _find(folder, _QUERIES)
-    if queries_path is None:
-        queries = Queries.without_texts(qrels.query_ids, str(qrels_path))
+    queries = None if queries_path is None else Queries.read(queries_path, normalize_ids=normalize_ids)
+    others = _find(folder, _OTHER_LABELS)
+    spans, chosen = None, None
+    if others is not None and split is None and not any(folder.glob("qrels*")):
+        ids = () if queries is None else queries.ids
+        if queries is None and (spans_path := _find(folder, _SPANS)) is not None:
+            spans = Spans.read(spans_path, normalize_ids=normalize_ids)
+            ids = spans.query_ids
+        if not ids:
+            raise DataError(f"{folder}: nothing names the queries: the folder has neither queries.jsonl nor qrels/")
+        qrels = _no_judgments(ids, str(folder))
     else:
-        queries = Queries.read(queries_path, normalize_ids=normalize_ids)
+        qrels_path, chosen = _choose_split(folder, split)
+        qrels = Qrels.read(qrels_path, normalize_ids=normalize_ids)
+    if queries is None:
+        queries = Queries.without_texts(qrels.query_ids, qrels.source if spans is None else spans.source)
     corpus_path = _find(folder, ("corpus.jsonl",))
     corpus = None if corpus_path is None else Corpus.read(corpus_path, normalize_ids=normalize_ids)
-    return Dataset.checked(name or folder.resolve().name, folder, queries, qrels, corpus, chosen)
+    name = name or folder.resolve().name
+    dataset = Dataset.checked(name, folder, queries, qrels, corpus, chosen, other_labels=others is not None)
+    dataset._cache["normalize_ids"] = normalize_ids
+    if spans is not None:
+        dataset._cache["spans"] = spans
+    return dataset
+
+
+def _no_judgments(query_ids: Iterable[str], source: str) -> Qrels:
+    """Qrels that name the queries and judge nothing."""
+    nothing = Ids.of([])
+    query, grades = np.zeros(0, np.int64), np.zeros(0, np.float64)
+    return Qrels(tuple(query_ids), query, nothing, grades, source)
 
 
 def _choose_split(folder: Path, split: str | None) -> tuple[Path, str]:

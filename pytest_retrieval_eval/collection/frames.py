@@ -46,14 +46,31 @@ def frame_table(frame: Any, source: str) -> Table:
 
 def parquet_table(path: PathLike) -> tuple[Table, dict[bytes, bytes]]:
     """The table in a Parquet file, and what its schema says beside the columns."""
+    pyarrow, file = _parquet_file(path)
+    return _Parquet(pyarrow, str(path), file), dict(file.schema_arrow.metadata or {})
+
+
+def parquet_rows(path: PathLike) -> Iterator[dict[str, Any]]:
+    """The rows of a Parquet file as mappings from column to value, None where there is none."""
+    pyarrow, file = _parquet_file(path)
+    try:
+        for batch in file.iter_batches(batch_size=_ROWS):
+            yield from batch.to_pylist()
+    except (pyarrow.ArrowException, OSError) as error:
+        raise DataError(f"{path}: the file cannot be read ({_line(error)}); get it again, whole") from None
+    finally:
+        file.close()
+
+
+def _parquet_file(path: PathLike) -> tuple[Any, Any]:
+    """The package and the opened file."""
     pyarrow = arrow(f"{path}: Parquet is read with")
     parquet = importlib.import_module("pyarrow.parquet")
     open_bytes(path).close()  # what cannot be opened is said in our words
     try:
-        file = parquet.ParquetFile(io.BytesIO(read_bytes(path)) if compression(path) else path)
+        return pyarrow, parquet.ParquetFile(io.BytesIO(read_bytes(path)) if compression(path) else path)
     except (pyarrow.ArrowException, OSError) as error:
         raise DataError(f"{path}: the file is no Parquet ({_line(error)}); get it again, whole") from None
-    return _Parquet(pyarrow, str(path), file), dict(file.schema_arrow.metadata or {})
 
 
 def arrow(what: str) -> Any:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped,unused-ignore]
 
     from pytest_retrieval_eval.collection.chunks import Chunks
+    from pytest_retrieval_eval.collection.columns import Columns
     from pytest_retrieval_eval.collection.qrels import Qrels
 
 __all__ = ["Located", "Ranking", "Run"]
@@ -212,6 +213,10 @@ class Run:
                 found[query] = (*found.get(query, ()), row - int(block.bounds[place]) + 1)
             first += len(block.queries)
         return MappingProxyType(found)
+
+    def columns(self) -> Columns:
+        """The lists as columns, in rank order."""
+        return self._file.backing.columns()
 
     def ranking(self, query_id: str) -> Ranking:
         """The list of one query; empty where the run does not have the query."""

@@ -112,9 +112,10 @@ def measure_candidate(measure: Measure, bench: Bench, options: Options) -> Side:
     """The run under test, measured. Raises a ``GateError`` for whatever cannot be measured."""
     dataset = bench.dataset(options.dataset)
     if not len(dataset.qrels):
+        spans = "" if dataset.spans is None else ", or gate a measure of its gold spans"
         raise GateError(
             f"dataset {shown(dataset.name)} has no relevance labels: there is nothing to measure; "
-            "add judgments to its qrels"
+            f"add judgments to its qrels{spans}"
         )
     select = None
     if options.where is not None:

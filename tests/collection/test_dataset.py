@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 
 import pytest
 
@@ -319,3 +320,59 @@ class TestCorpus:
             Corpus.of({"a": "x"}),
         )
         assert one.digest == two.digest != other.digest
+
+
+class TestSpansAndNoQrels:
+    SPANS = '{"query_id": "q1", "doc_id": "d1", "start": 0, "end": 3}\n'
+
+    def test_a_folder_has_spans(self, folder):
+        assert Dataset.read(folder).spans is None
+        (folder / "spans.jsonl").write_text(self.SPANS)
+        dataset = Dataset.read(folder)
+        assert dataset.spans.of_query("q1")[0].doc_id == "d1"
+        assert dataset.spans is dataset.spans
+        assert len(dataset.qrels) == 2
+
+    def test_spans_may_stand_without_qrels(self, folder):
+        (folder / "spans.jsonl").write_text(self.SPANS)
+        shutil.rmtree(folder / "qrels")
+        dataset = Dataset.read(folder)
+        assert (len(dataset.qrels), dataset.qrels.query_ids, dataset.split) == (0, ("q1", "q2"), None)
+        assert len(dataset.spans) == 1
+        (folder / "queries.jsonl").unlink()
+        assert Dataset.read(folder).queries.ids == ("q1",)
+        with pytest.raises(DataError, match="no qrels/"):
+            Dataset.read(folder, split="dev")
+
+    def test_answers_may_stand_without_qrels(self, folder):
+        (folder / "answers.jsonl").write_text('{"query_id": "q1", "answers": ["14 days"]}\n')
+        shutil.rmtree(folder / "qrels")
+        assert Dataset.read(folder).qrels.query_ids == ("q1", "q2")
+        (folder / "queries.jsonl").unlink()
+        with pytest.raises(DataError, match="nothing names the queries"):
+            Dataset.read(folder)
+
+    def test_without_any_labels_it_is_an_error(self, folder):
+        shutil.rmtree(folder / "qrels")
+        with pytest.raises(DataError, match="no qrels/"):
+            Dataset.read(folder)
+        (folder / "spans.jsonl").write_text(self.SPANS)
+        (folder / "qrels.tsv").write_text(QRELS)
+        with pytest.raises(DataError, match=r"move qrels\.tsv to qrels/test\.tsv"):
+            Dataset.read(folder)
+
+    def test_ids_are_normalised_throughout(self, folder):
+        (folder / "spans.jsonl").write_text('{"query_id": "q1", "doc_id": "Cafe\u0301", "start": 0, "end": 3}\n')
+        (folder / "chunks.jsonl").write_text('{"chunk_id": "e\u0301", "doc_id": "Cafe\u0301"}\n')
+        assert Dataset.read(folder).spans.doc_ids == ("Cafe\u0301",)
+        dataset = Dataset.read(folder, normalize_ids=True)
+        assert (dataset.spans.doc_ids, list(dataset.chunks)) == (("Café",), ["é"])
+
+    def test_in_memory(self):
+        dataset = Dataset.of(queries={"q1": "refund?", "q2": "price?"}, spans={"q1": [("d1", 0, 3)]})
+        assert dataset.qrels.query_ids == ("q1", "q2")
+        assert len(dataset.qrels) == 0
+        assert dataset.spans.of_query("q1")[0].end == 3
+        assert Dataset.of(spans={"q1": [("d1", 0, 3)]}).queries.ids == ("q1",)
+        with pytest.raises(DataError, match="neither qrels nor spans"):
+            Dataset.of(queries={"q1": "refund?"})

@@ -1,0 +1,123 @@
+"""Which characters of which document each hit of a run is."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pytest_retrieval_eval.collection.columns import Columns
+from pytest_retrieval_eval.collection.files import excerpt
+from pytest_retrieval_eval.collection.keys import Ints
+from pytest_retrieval_eval.errors import DataError
+
+if TYPE_CHECKING:
+    from pytest_retrieval_eval.collection.chunks import Chunks
+    from pytest_retrieval_eval.collection.run import Run
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Extents:
+    """The part of a document that each row of a run is, in the run's rank order.
+
+    List i has the rows ``bounds[i]`` … ``bounds[i + 1]``. ``doc`` (int64) is the place of the row's document in
+    ``doc_ids``; ``start`` and ``end`` (int64) count code points, end exclusive. All three are -1 for a row that was
+    not asked for.
+    """
+
+    query_ids: tuple[str, ...]
+    bounds: Ints
+    doc_ids: tuple[str, ...]
+    doc: Ints
+    start: Ints
+    end: Ints
+
+
+def extents(
+    run: Run, chunks: Chunks | None, *, query_ids: Collection[str] | None = None, depth: int | None = None
+) -> Extents:
+    """Where the hits of a run lie: what a hit itself says counts, else what the chunk table says of its id.
+
+    A hit of which nothing says the document or the offsets raises DataError, unless it was not asked for: its
+    query is not among ``query_ids``, or it stands below ``depth``.
+
+    >>> from pytest_retrieval_eval.collection.chunks import Chunk, Chunks
+    >>> from pytest_retrieval_eval.collection.run import Run
+    >>> found = extents(Run.of({"q": ["b", "a"]}), Chunks.of({"a": Chunk("guide", 0, 9), "b": Chunk("guide", 9, 20)}))
+    >>> found.start.tolist(), found.end.tolist(), found.doc_ids
+    ([9, 0], [20, 9], ('guide',))
+    """
+    return _extents(run, chunks, None if query_ids is None else frozenset(query_ids), depth)
+
+
+@lru_cache(maxsize=8)
+def _extents(run: Run, chunks: Chunks | None, query_ids: frozenset[str] | None, depth: int | None) -> Extents:
+    """Found once for the gates that measure the same run."""
+    columns = run.columns()
+    bounds, said = columns.bounds, columns.chunks
+    docs: dict[str, int] = {} if chunks is None else {name: i for i, name in enumerate(chunks.doc_ids)}
+    doc, start, end = (np.full(len(columns.docs), -1, np.int64) for _ in range(3))
+    rows = _asked(columns, query_ids, depth)
+    for row, hit in zip(rows.tolist(), columns.docs.strings(rows), strict=True):
+        own_doc = None if said is None else said.doc_id[row]
+        first, last = (-1, -1) if said is None else (int(said.start[row]), int(said.end[row]))
+        place = None if chunks is None else chunks.row_of(hit)
+        if chunks is not None and place is not None:
+            table_doc = int(chunks.doc[place])
+            if own_doc is None:
+                doc[row] = table_doc
+            elif first < 0 and docs[chunks.doc_ids[table_doc]] != docs.get(own_doc, -1):
+                raise _conflict(run, columns, chunks, row, own_doc, chunks.doc_ids[table_doc])
+            if first < 0:
+                first, last = int(chunks.start[place]), int(chunks.end[place])
+        if own_doc is not None:
+            doc[row] = docs.setdefault(own_doc, len(docs))
+        if doc[row] < 0 or first < 0:
+            raise _unknown(run, columns, chunks, row, "document" if doc[row] < 0 else "characters of its document")
+        start[row], end[row] = first, last
+    for column in (doc, start, end):
+        column.flags.writeable = False
+    return Extents(columns.query_ids, bounds, tuple(docs), doc, start, end)
+
+
+def _asked(columns: Columns, query_ids: frozenset[str] | None, depth: int | None) -> Ints:
+    bounds = columns.bounds
+    rows = np.arange(len(columns.docs))
+    place = np.repeat(np.arange(len(columns.query_ids)), np.diff(bounds))
+    kept = np.ones(len(rows), np.bool_)
+    if query_ids is not None:
+        kept &= np.array([name in query_ids for name in columns.query_ids], np.bool_)[place]
+    if depth is not None:
+        kept &= rows - bounds[place] < depth
+    return rows[kept]
+
+
+def _where(run: Run, columns: Columns, row: int) -> str:
+    place = int(np.searchsorted(columns.bounds, row, "right")) - 1
+    name = f"run {run.name}" if run.name else run.source or "the run"
+    rank = row - int(columns.bounds[place]) + 1
+    return f"{name}: query {excerpt(columns.query_ids[place])}, rank {rank}"
+
+
+def _conflict(run: Run, columns: Columns, chunks: Chunks, row: int, own: str, other: str) -> DataError:
+    return DataError(
+        f"{_where(run, columns, row)}: the hit {excerpt(columns.docs[row])} says that it is part of {excerpt(own)}, "
+        f"and {chunks.source} that it is part of {excerpt(other)}: the run was made with other chunks. Return hits "
+        "with doc_id, start and end, or bring the chunk table up to date"
+    )
+
+
+def _unknown(run: Run, columns: Columns, chunks: Chunks | None, row: int, what: str) -> DataError:
+    hit = columns.docs[row]
+    if chunks is None:
+        table = "there is no chunk table"
+    else:
+        table = f"{chunks.source} {'does not say it' if chunks.row_of(hit) is not None else 'lacks the chunk'}"
+    return DataError(
+        f"{_where(run, columns, row)}: nothing says which {what} the chunk {excerpt(hit)} is: the hit does not, and "
+        f"{table}. Return hits with doc_id, start and end, or put chunks.jsonl (chunk_id, doc_id, start, end) into the "
+        "dataset"
+    )
