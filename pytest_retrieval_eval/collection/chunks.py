@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pytest_retrieval_eval.collection.files import JsonIds, PathLike, excerpt
+from pytest_retrieval_eval.collection.hits import metadata_of, read_hits, text_of
 from pytest_retrieval_eval.collection.keys import Ints
-from pytest_retrieval_eval.collection.rows import is_table, offset, rows_of, value_of
+from pytest_retrieval_eval.collection.rows import is_table, offset, rows_of, value_of, write_rows
 from pytest_retrieval_eval.errors import DataError
 
 _CHUNK_KEYS = ("chunk_id", "chunk-id")
@@ -91,6 +92,45 @@ class Chunks:
                 raise DataError(f"chunk {excerpt(chunk_id)} is {excerpt(chunk)}; expected a document id or a Chunk")
             made.add(chunk_id, chunk.doc_id, chunk.start, chunk.end, chunk.text, f"chunk {excerpt(chunk_id)}")
         return made.done()
+
+    @classmethod
+    def of_documents(cls, chunks: Iterable[Any], *, source: str = "chunks") -> Chunks:
+        """A table of the chunks that a splitter made: documents of LangChain or Haystack, nodes of LlamaIndex, or
+        mappings; read by their shape.
+
+        The id is found as in the hits of a retriever. The document is ``doc_id`` of the chunk or of its metadata,
+        ``ref_doc_id`` (LlamaIndex), ``source_id`` (Haystack), else ``source`` (LangChain); offsets are ``start`` and
+        ``end``, ``start_char_idx`` and ``end_char_idx`` (LlamaIndex), ``split_idx_start`` (Haystack) or
+        ``start_index`` (LangChain, with ``add_start_index=True``), and may be absent.
+        """
+        if isinstance(chunks, (str, bytes, Mapping)) or not isinstance(chunks, Iterable):
+            raise DataError(f"chunks are {excerpt(chunks)}; expected a list of documents or nodes")
+        made = _Builder(source, False)
+        for number, item in enumerate(chunks, 1):
+            where = f"{source}: chunk {number}"
+            hit = read_hits([item], where)[0]
+            parent = hit.doc_id if hit.doc_id is not None else metadata_of(item).get("source")
+            if parent is None:
+                raise DataError(
+                    f"{where}: nothing says which document {excerpt(hit.id)} is part of; expected doc_id, or metadata "
+                    "with doc_id, source_id or source"
+                )
+            made.add(hit.id, parent, hit.start, hit.end, text_of(item), where)
+        if not made.ids:
+            raise DataError(f"{source}: there is no chunk; expected a list of documents or nodes")
+        return made.done()
+
+    def write(self, path: PathLike) -> None:
+        """Write the table as JSON Lines (``.jsonl``), ``.csv`` or ``.tsv``, also compressed; equal tables give
+        equal bytes.
+        """
+        write_rows(path, (self._row(row) for row in range(len(self))), _KEYS, "chunks")
+
+    def _row(self, row: int) -> dict[str, Any]:
+        said: dict[str, Any] = {"chunk_id": self.ids[row], "doc_id": self.doc_ids[int(self.doc[row])]}
+        if self.start[row] >= 0:
+            said.update(start=int(self.start[row]), end=int(self.end[row]))
+        return said if self.text[row] is None else {**said, "text": self.text[row]}
 
     def document_of(self, chunk_id: str) -> str | None:
         """The document that a chunk is part of; None where the table lacks the chunk."""

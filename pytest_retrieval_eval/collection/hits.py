@@ -20,6 +20,12 @@ from pytest_retrieval_eval.errors import DataError
 # A chunk's own id stands before that of the document which it was cut from.
 _ID_KEYS = ("id", "_id", "chunk_id", "doc_id")
 _SCORE_KEYS = ("score", "_score")
+_TEXT_KEYS = ("page_content", "content", "text")
+# The document that a chunk is part of; Haystack's splitter says the second.
+_PARENTS = ("doc_id", "source_id")
+# Where a chunk starts, as splitters of LangChain and of Haystack say it.
+_SPLITTERS = ("start_index", "split_idx_start")
+_STARTS = {"start", *_SPLITTERS}
 _FORMS = "an id, an (id, score) pair, a mapping with 'id', or an object with .id"
 _LISTS = "a list of hits, best first, or a mapping from document to score"
 
@@ -117,23 +123,25 @@ def _hit(item: Any, rank: int, where: str) -> Hit:
 
 
 def _from_object(item: Any, place: str, where: str) -> Hit:
-    node = getattr(item, "node", None)
-    if node is not None and hasattr(node, "node_id"):  # LlamaIndex: NodeWithScore
+    node = getattr(item, "node", item)
+    if hasattr(node, "node_id"):  # LlamaIndex: NodeWithScore, or a node itself
         doc = _id(node.node_id, place)
         score = _score(getattr(item, "score", None), doc, where)
         span = _span(getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None))
-        meta = _Extra(getattr(node, "metadata", None))
+        meta = _Extra(getattr(node, "metadata", None), text_of(item))
         parent = getattr(node, "ref_doc_id", None)
         return Hit(doc, score, meta.doc_id or (parent if isinstance(parent, str) else None), *(span or meta.span))
     return _from_fields(lambda key: getattr(item, key, None), item, place, where)
 
 
 def _from_fields(get: Any, item: Any, place: str, where: str) -> Hit:
-    extra = _Extra(get("metadata") or get("meta"))
+    extra = _Extra(metadata_of(item), text_of(item))
     found = [(key, value) for key in _ID_KEYS if (value := get(key)) is not None]
-    # LangChain's stores invent an id where the user's own stands in the metadata.
-    if extra.id is not None and (not found or get("page_content") is not None):
-        found = [("metadata", extra.id), *found]
+    # LangChain's stores invent an id where the user's own stands in the metadata; that of the document is the
+    # hit's own where it is not said to be a part of it.
+    known = extra.named if extra.id is None and not (found and extra.is_part) else extra.id
+    if known is not None and (not found or get("page_content") is not None):
+        found = [("metadata", known), *found]
     if not found:
         raise DataError(f"{place}: the hit {excerpt(item)} has no id; expected {_FORMS}")
     doc = _id(found[0][1], place)
@@ -154,17 +162,36 @@ def _from_fields(get: Any, item: Any, place: str, where: str) -> Hit:
     return Hit(doc, score, extra.doc_id if parent is None else _id(parent, place), *span)
 
 
+def text_of(item: object) -> str | None:
+    """The text of a chunk of LangChain, LlamaIndex or Haystack, or of a mapping; None where it has none."""
+    return next((text for key in _TEXT_KEYS if isinstance(text := _field(item, key), str)), None)
+
+
+def metadata_of(item: object) -> Mapping[Any, Any]:
+    """What stands in the metadata of a chunk."""
+    found = _field(item, "metadata") or _field(item, "meta")
+    return found if isinstance(found, Mapping) else {}
+
+
+def _field(item: object, key: str) -> Any:
+    item = getattr(item, "node", item)
+    return item.get(key) if isinstance(item, Mapping) else getattr(item, key, None)
+
+
 class _Extra:
     """The fields of a chunk that stand in its metadata; values that are something else are left alone."""
 
-    def __init__(self, metadata: object) -> None:
+    def __init__(self, metadata: object, text: str | None) -> None:
         fields: Mapping[Any, Any] = metadata if isinstance(metadata, Mapping) else {}
         self.id = next((v for key in _ID_KEYS[:-1] if _is_id(v := fields.get(key)) and v != ""), None)
-        parent = fields.get("doc_id")
-        self.doc_id = str(parent) if _is_id(parent) and parent != "" else None
-        if self.id is None and self.doc_id is not None:
-            self.id = self.doc_id
-        self.span = _span(fields.get("start"), fields.get("end")) or (None, None)
+        self.named, split = (str(v) if _is_id(v := fields.get(key)) and v != "" else None for key in _PARENTS)
+        self.doc_id = split if self.named is None else self.named
+        self.is_part = not _STARTS.isdisjoint(fields)
+        span = _span(fields.get("start"), fields.get("end"))
+        if span is None and text is not None:
+            start = next((v for key in _SPLITTERS if (v := fields.get(key)) is not None), None)
+            span = _span(start, start + len(text)) if isinstance(start, int) else None
+        self.span = span or (None, None)
 
 
 def _span(start: object, end: object) -> tuple[int, int] | None:

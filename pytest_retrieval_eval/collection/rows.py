@@ -6,6 +6,8 @@ For files of moderate size, whose rows are looked at one by one: gold spans and 
 from __future__ import annotations
 
 import csv
+import io
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +18,7 @@ from pytest_retrieval_eval.collection.files import (
     excerpt,
     json_lines,
     lines,
+    write_atomically,
 )
 from pytest_retrieval_eval.errors import DataError, did_you_mean
 
@@ -92,3 +95,22 @@ def offset(value: object, *, of_text: bool) -> int | None:
     if of_text and isinstance(value, str) and value.isascii() and value.isdigit():
         return int(value)
     return value if type(value) is int and value >= 0 else None
+
+
+def write_rows(path: PathLike, rows: Iterable[Mapping[str, Any]], keys: tuple[str, ...], what: str) -> None:
+    """Rows as JSON Lines, or as a table of those keys that any row has; by the ending."""
+    mark = delimiter_of(path)
+    if mark is None and bare_suffixes(path)[-1:] != [".jsonl"]:
+        raise DataError(f"{path}: {what} are written as .jsonl, .csv or .tsv (also .gz, .zst, .bz2, .xz)")
+    with write_atomically(path) as out:
+        if mark is None:
+            for row in rows:
+                out.write((json.dumps(row, ensure_ascii=False) + "\n").encode())
+            return
+        kept = list(rows)
+        used = [key for key in keys if any(key in row for row in kept)]
+        text = io.StringIO()
+        writer = csv.writer(text, delimiter=mark, lineterminator="\n")
+        writer.writerow(used)
+        writer.writerows([[row.get(key, "") for key in used] for row in kept])
+        out.write(text.getvalue().encode())

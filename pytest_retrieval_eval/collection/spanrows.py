@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
-import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,10 +19,9 @@ from pytest_retrieval_eval.collection.files import (
     json_document,
     json_number,
     read_bytes,
-    write_atomically,
 )
 from pytest_retrieval_eval.collection.keys import Ints
-from pytest_retrieval_eval.collection.rows import delimiter_of, is_table, offset, rows_of, value_of
+from pytest_retrieval_eval.collection.rows import is_table, offset, rows_of, value_of, write_rows
 from pytest_retrieval_eval.collection.spans import Span, Spans
 from pytest_retrieval_eval.errors import DataError
 
@@ -389,22 +385,3 @@ def span_row(span: Span) -> dict[str, Any]:
     elif span.grade == int(span.grade):
         row["grade"] = int(span.grade)
     return row
-
-
-def write_rows(path: PathLike, rows: Iterable[Mapping[str, Any]], keys: tuple[str, ...], what: str) -> None:
-    """Rows as JSON Lines, or as a table of those keys that any row has; by the ending."""
-    mark = delimiter_of(path)
-    if mark is None and bare_suffixes(path)[-1:] != [".jsonl"]:
-        raise DataError(f"{path}: {what} are written as .jsonl, .csv or .tsv (also .gz, .zst, .bz2, .xz)")
-    with write_atomically(path) as out:
-        if mark is None:
-            for row in rows:
-                out.write((json.dumps(row, ensure_ascii=False) + "\n").encode())
-            return
-        kept = list(rows)
-        used = [key for key in keys if any(key in row for row in kept)]
-        text = io.StringIO()
-        writer = csv.writer(text, delimiter=mark, lineterminator="\n")
-        writer.writerow(used)
-        writer.writerows([[row.get(key, "") for key in used] for row in kept])
-        out.write(text.getvalue().encode())
