@@ -1,0 +1,258 @@
+"""A reader that reads only what no process has read before: looks up, claims, reads, keeps, and waits for others."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import cast
+
+from pytest_retrieval_eval.errors import GateError
+from pytest_retrieval_eval.readers.counters import Counters, summary_line
+from pytest_retrieval_eval.readers.kept import Kept
+from pytest_retrieval_eval.readers.reading import Item, Reader, Reading, identity_digest, item_keys
+from pytest_retrieval_eval.readers.store import MODES, CacheMissError, Claims, Mode, ReadingCache
+
+__all__ = ["MODES", "CacheMissError", "CachedReader", "Counters", "Mode", "ReadingCache", "summary_line"]
+
+Factory = Callable[[], Reader]
+_LIBRARIES = ("accelerate", "bitsandbytes", "openai", "peft", "ray", "tokenizers", "torch", "transformers", "vllm")
+_SHORTEST, _LONGEST = 0.05, 1.0  # seconds between two looks at what others are reading
+_SHOWN = 5
+
+
+class CachedReader:
+    """A reader behind a cache. It is a :class:`~pytest_retrieval_eval.readers.reading.Reader` itself.
+
+    ``reader`` is a reader, or a callable without arguments that makes one: then ``identity`` (or an attribute of that
+    name of the callable) says whose readings to look up, and the model is made at the first miss only. ``counters``
+    and ``notes`` say what happened. ``claim`` limits how many items are claimed at a time, so that several processes
+    share the work of a reader that may run more than once; without it the first takes all that nobody has claimed.
+
+    >>> import tempfile
+    >>> from pytest_retrieval_eval.readers.reading import Passage
+    >>> class Echo:
+    ...     identity = {"kind": "echo"}
+    ...     def read(self, items):
+    ...         for number, item in enumerate(items):
+    ...             yield number, Reading(item.documents[0].text, "ok", None, None)
+    ...     def close(self):
+    ...         pass
+    >>> item = Item("who?", (Passage("Ann"),))
+    >>> with tempfile.TemporaryDirectory() as folder, ReadingCache(folder) as cache:
+    ...     reader = CachedReader(Echo(), cache)
+    ...     texts = [reading.text for _, reading in [*reader.read([item, item]), *reader.read([item])]]
+    >>> texts, summary_line(reader.counters)
+    (['Ann', 'Ann', 'Ann'], 'reader: 1 hit, 1 miss, 1 call, tokens unknown, 0.0 s')
+    """
+
+    def __init__(
+        self,
+        reader: Reader | Factory,
+        cache: ReadingCache,
+        *,
+        identity: Mapping[str, object] | None = None,
+        claim: int | None = None,
+    ) -> None:
+        made = hasattr(reader, "read")
+        self._reader = cast(Reader, reader) if made else None
+        self._make = None if made else cast(Factory, reader)
+        self._identity = identity if identity is not None or made else getattr(reader, "identity", None)
+        self._promised = not made and self._identity is not None
+        self._cache = cache
+        self._claim = claim
+        # What was read and could not be stored, as on a full disk: it is not read again.
+        self._unstored: dict[str, Kept] = {}
+        self._nameless = False
+        self.counters = Counters()
+
+    @property
+    def identity(self) -> Mapping[str, object] | None:
+        """The reader's identity; a reader whose maker does not tell it is made for the answer."""
+        if self._identity is None:
+            self._identity = self._model().identity
+        return self._identity
+
+    @property
+    def notes(self) -> list[str]:
+        """What the user should know: damage, readings of several library versions, a reader without an identity."""
+        notes = list(self._cache.warnings)
+        if self._nameless and self._cache.mode != "off":
+            notes.append("the reader has no identity: its readings are not kept, and are made again in each session")
+        elif self._identity is not None:
+            versions = self._cache.versions(self._identity)
+            if len(versions) > 1:
+                shown = "; ".join(
+                    ", ".join(f"{name} {version}" for name, version in each.items()) or "unknown" for each in versions
+                )
+                notes.append(
+                    f"the readings of the reader {identity_digest(self._identity)[:12]} were made with several library "
+                    f"versions ({shown}); `pytest-retrieval-eval cache selfcheck` tells whether that changes texts"
+                )
+        return notes
+
+    def read(self, items: Sequence[Item]) -> Iterator[tuple[int, Reading]]:
+        """As any reader; equal items are read once. What has been read is kept, however this ends.
+
+        In the mode ``ro`` a miss raises :class:`CacheMissError` before anything is given. A reader that gives no
+        reading for an item, or one for an item that it was not asked, is a GateError.
+        """
+        places: dict[Item, list[int]] = {}
+        for place, item in enumerate(items):
+            places.setdefault(item, []).append(place)
+        if not places:
+            return
+        unique = list(places)
+        if self._cache.mode == "off" or self.identity is None:
+            self._nameless = self._identity is None
+            self.counters.misses += len(unique)
+            for number, reading in self._call(unique):
+                yield from ((place, reading) for place in places[unique[number]])
+            return
+        identity = self.identity
+        missing = dict(zip(item_keys(identity, unique), unique, strict=True))
+        self._store_again()
+        found = self._cache.get_many(list(missing))
+        self.counters.hits += len(found)
+        self.counters.misses += len(missing) - len(found)
+        if self._cache.mode == "ro" and len(found) < len(missing):
+            raise self._miss({key: item for key, item in missing.items() if key not in found}, len(missing))
+        for key, reading in found.items():
+            yield from ((place, reading) for place in places[missing.pop(key)])
+        if not missing:
+            return
+        with self._cache.claims() as claims:
+            for key, reading in self._read_with_others(missing, claims):
+                yield from ((place, reading) for place in places[missing[key]])
+
+    def close(self) -> None:
+        """Close the reader, if one was made. The cache stays open: it may serve other readers."""
+        if self._reader is not None:
+            self._reader.close()
+            if self._make is not None:
+                self._reader = None
+
+    # --- how it is done -------------------------------------------------------------------------------
+
+    def _read_with_others(self, wanted: Mapping[str, Item], claims: Claims) -> Iterator[tuple[str, Reading]]:
+        """Each reading of ``wanted``: read here what nobody else reads, and wait for the rest."""
+        left = dict(wanted)
+        pause = _SHORTEST
+        while left:
+            begin = time.perf_counter()
+            mine, found = claims.take(list(left), self._claim)
+            for key, reading in found.items():
+                del left[key]
+                yield key, reading
+            if mine:
+                for key, reading in self._read_and_keep({key: left[key] for key in mine}, claims):
+                    del left[key]
+                    yield key, reading
+                pause = _SHORTEST
+            elif left:
+                # A look at many readings takes a while itself, and others want the file as well.
+                pause = _SHORTEST if found else min(pause * 1.5, _LONGEST)
+                time.sleep(max(pause, 4 * (time.perf_counter() - begin)))
+
+    def _read_and_keep(self, wanted: Mapping[str, Item], claims: Claims) -> Iterator[tuple[str, Reading]]:
+        keys, items = list(wanted), list(wanted.values())
+        versions: dict[str, str] | None = None  # known once a model has been loaded
+        for number, reading in self._call(items):
+            key = keys[number]
+            if reading.answered:
+                identity = cast("Mapping[str, object]", self._identity)
+                versions = loaded_versions() if versions is None else versions
+                kept = Kept(key, identity, items[number], reading, versions, time.time())
+                self._unstored[key] = kept
+                reading = self._cache.put(kept, claims)
+                del self._unstored[key]
+            else:
+                claims.release(key)
+            yield key, reading
+
+    def _store_again(self) -> None:
+        for key, kept in list(self._unstored.items()):
+            self._cache.put(kept)
+            del self._unstored[key]
+
+    def _call(self, items: Sequence[Item]) -> Iterator[tuple[int, Reading]]:
+        """What the reader reads, counted, and checked to be one reading for each item."""
+        counters = self.counters
+        begin = time.perf_counter()
+        model = self._model()
+        readings = iter(model.read(items))
+        asked = set(range(len(items)))
+        try:
+            while True:
+                number, reading = next(readings, (-1, None))
+                now = time.perf_counter()
+                counters.seconds += now - begin
+                if reading is None:
+                    break
+                if number not in asked:
+                    raise GateError(
+                        f"the reader gave a reading for item {number}, which it was not asked or has given before"
+                    )
+                asked.remove(number)
+                counters.calls += 1
+                counters.failed += not reading.answered
+                if reading.input_tokens is None or reading.output_tokens is None:
+                    counters.unknown_tokens += 1
+                counters.input_tokens += reading.input_tokens or 0
+                counters.output_tokens += reading.output_tokens or 0
+                yield number, reading
+                begin = time.perf_counter()  # what the caller does meanwhile is no reading
+        finally:
+            close = getattr(readings, "close", None)
+            if close is not None:
+                close()
+        if asked:
+            raise GateError(f"the reader gave no reading for {len(asked)} of {len(items)} items")
+
+    def _model(self) -> Reader:
+        if self._reader is None:
+            made = cast(Factory, self._make)()
+            if self._promised and (
+                made.identity is None
+                or identity_digest(made.identity) != identity_digest(cast("Mapping[str, object]", self._identity))
+            ):
+                made.close()
+                raise GateError(
+                    "the reader that was made has another identity than was promised for it, and its readings would be "
+                    f"kept as another's: promised {_differences(self._identity, made.identity)}"
+                )
+            self._reader = made
+        return self._reader
+
+    def _miss(self, missing: Mapping[str, Item], asked: int) -> CacheMissError:
+        shown = [
+            f"{key} ({item.query[:60]!r}, {len(item.documents)} document{'' if len(item.documents) == 1 else 's'})"
+            for key, item in list(missing.items())[:_SHOWN]
+        ]
+        more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
+        return CacheMissError(
+            f"{len(missing)} of {asked} readings are not in {self._cache.path}, and in the mode ro nothing is read: "
+            f"{', '.join(shown)}{more}; to fill the cache run: {self._cache.fill}"
+        )
+
+
+def loaded_versions() -> dict[str, str]:
+    """The versions of those libraries of language models that this process has loaded."""
+    from importlib import metadata
+
+    versions = {}
+    for name in _LIBRARIES:
+        if name in sys.modules:
+            try:
+                versions[name] = metadata.version(name)
+            except metadata.PackageNotFoundError:
+                versions[name] = str(getattr(sys.modules[name], "__version__", "unknown"))
+    return versions
+
+
+def _differences(promised: Mapping[str, object] | None, made: Mapping[str, object] | None) -> str:
+    one, other = dict(promised or {}), dict(made or {})
+    names = sorted(
+        name for name in {*one, *other} if one.get(name) != other.get(name) or (name in one) != (name in other)
+    )
+    return ", ".join(f"{name}={one.get(name)!r} but made {name}={other.get(name)!r}" for name in names)
