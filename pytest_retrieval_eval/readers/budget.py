@@ -16,11 +16,13 @@ from dataclasses import dataclass
 
 from pytest_retrieval_eval.errors import DataError, SettingsError
 
+# The file counts cost in whole millionths of a millionth, so that what is set aside and given back leaves nothing.
+_SCALE = 10**12
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS spent (
-    one INTEGER PRIMARY KEY CHECK (one = 1), calls INTEGER NOT NULL, tokens INTEGER NOT NULL, cost REAL NOT NULL
+    one INTEGER PRIMARY KEY CHECK (one = 1), calls INTEGER NOT NULL, tokens INTEGER NOT NULL, cost INTEGER NOT NULL
 );
-INSERT OR IGNORE INTO spent VALUES (1, 0, 0, 0.0);
+INSERT OR IGNORE INTO spent VALUES (1, 0, 0, 0);
 """
 
 
@@ -154,8 +156,8 @@ class Budget:
             self._database.close()
 
     def _plus(self, spent: Spent, calls: int, input_tokens: int, output_tokens: int) -> Spent:
-        cost = spent.cost + self._price.of(input_tokens, output_tokens)
-        return Spent(spent.calls + calls, spent.tokens + input_tokens + output_tokens, max(0.0, cost))
+        cost = round(spent.cost * _SCALE) + round(self._price.of(input_tokens, output_tokens) * _SCALE)
+        return Spent(spent.calls + calls, spent.tokens + input_tokens + output_tokens, max(0, cost) / _SCALE)
 
     def _open(self) -> sqlite3.Connection:
         place = ":memory:" if self._path is None else os.fspath(self._path)
@@ -176,12 +178,12 @@ class Budget:
         return database
 
     def _row(self) -> Spent:
-        return Spent(*self._database.execute("SELECT calls, tokens, cost FROM spent").fetchone())
+        calls, tokens, cost = self._database.execute("SELECT calls, tokens, cost FROM spent").fetchone()
+        return Spent(calls, tokens, cost / _SCALE)
 
     def _store(self, spent: Spent) -> None:
-        self._database.execute(
-            "UPDATE spent SET calls = ?, tokens = ?, cost = ?", (spent.calls, spent.tokens, spent.cost)
-        )
+        row = spent.calls, spent.tokens, round(spent.cost * _SCALE)
+        self._database.execute("UPDATE spent SET calls = ?, tokens = ?, cost = ?", row)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
