@@ -15,7 +15,7 @@ import shlex
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.run import Run
     from pytest_retrieval_eval.gates.bench import Baseline
     from pytest_retrieval_eval.gates.families import GateFamily
+    from pytest_retrieval_eval.gates.options import Options
     from pytest_retrieval_eval.gates.tojudge import Pair
     from pytest_retrieval_eval.gates.verdict import Verdict
 
@@ -89,9 +90,9 @@ def marked_values(node: pytest.Item) -> dict[str, object]:
     marker = node.get_closest_marker(MARKER)
     if marker is None:
         return {}
-    from pytest_retrieval_eval.gates.options import Options
+    from pytest_retrieval_eval.gates.options import KEYWORDS
 
-    known = {"baseline", *(field.name for field in fields(Options))}
+    known = {"baseline", *KEYWORDS}
     if marker.args:
         raise SettingsError(f"@pytest.mark.retrieval takes keywords only, not {marker.args[0]!r}")
     for key in marker.kwargs:
@@ -272,6 +273,11 @@ class FixtureBench:
         return self._session.settings.weak_drop
 
     @property
+    def correction(self) -> str:
+        """The correction of a `gate_family` that names none."""
+        return str(self._session.settings.defaults.get("correction", "holm"))
+
+    @property
     def provenance(self) -> bool:
         """Whether verdicts say where their numbers come from: it takes a pass over the data."""
         return self._session.settings.json is not None
@@ -355,12 +361,20 @@ class FixtureBench:
     def _collect(self, pairs: Sequence[Pair]) -> None:
         self._attempt.to_judge.append(self._session.stage_pairs(pairs))
 
-    def options(self, keywords: Mapping[str, object]) -> dict[str, object]:
-        """A gate's keywords over those of the test's marker."""
+    def options(self, keywords: Mapping[str, object], *, several: bool = False) -> Options:
+        """A gate's keywords over those of the test's marker, and those over the ini file's defaults.
+
+        ``several``: the gate is a family of comparisons, which may have a correction of its own.
+        """
+        __tracebackhide__ = True
+        from pytest_retrieval_eval.gates.defaults import with_defaults
+
         marked = {
             key: value for key, value in marked_values(self._node).items() if key not in ("dataset", "run", "baseline")
         }
-        return marked | dict(keywords)
+        # Inside a gate_family the correction is the family's.
+        own = several and self._attempt.family is None
+        return with_defaults(self._session.settings.defaults, marked | dict(keywords), several=own)
 
     def _named(self, ref: str | Path | Run) -> Run:
         from pytest_retrieval_eval.collection.run import Run

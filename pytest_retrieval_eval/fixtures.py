@@ -58,7 +58,7 @@ class AssertGate(Protocol):
 class MakeFamily(Protocol):
     """``with gate_family(correction="holm"):`` decides the comparisons inside together."""
 
-    def __call__(self, *, correction: str = "holm") -> GateFamily:
+    def __call__(self, *, correction: str | None = None) -> GateFamily:
         """Make a family, to be used in a ``with`` statement."""
 
 
@@ -183,14 +183,13 @@ def _measured(
     bench: FixtureBench, request: pytest.FixtureRequest, name: object, options: dict[str, object]
 ) -> Measured:
     from pytest_retrieval_eval.gates.measured import Measured
-    from pytest_retrieval_eval.gates.options import Options
     from pytest_retrieval_eval.measures.names import Measure
 
     attempt = attempt_of(cast(pytest.Item, request.node))
     with attempt.keeping_errors():
         names = name if isinstance(name, list | tuple) else [name]
         measures = [each if isinstance(each, Measure) else Measure.parse(cast(str, each)) for each in names]
-        measured = Measured(measures, bench, Options.of(**bench.options(options)))
+        measured = Measured(measures, bench, bench.options(options, several=len(measures) > 1))
     attempt.measured.append(measured)
     return measured
 
@@ -245,9 +244,9 @@ def gate(request: pytest.FixtureRequest, retrieval_context: ContextKey) -> Asser
         from pytest_retrieval_eval.gates.gate import Gate
 
         with attempt_of(cast(pytest.Item, request.node)).keeping_errors():
-            keywords = bench.options(options)
             several = isinstance(text, list | tuple)
-            gates = parse_gates(text, **keywords) if several else (Gate.parse(cast(str, text), **keywords),)
+            chosen = bench.options(options, several=several and len(text) > 1)
+            gates = parse_gates(text, chosen) if several else (Gate.parse(cast(str, text), chosen),)
         return check_gates(gates, bench) if several else check(gates[0], bench)
 
     return decide_gate
@@ -275,12 +274,12 @@ def gate_family(request: pytest.FixtureRequest, retrieval_context: ContextKey) -
             # Heard of only where the test catches the exception and goes on.
             attempt.errors.append(undecided)
 
-    def make(*, correction: str = "holm") -> GateFamily:
+    def make(*, correction: str | None = None) -> GateFamily:
         __tracebackhide__ = True
         from pytest_retrieval_eval.gates.families import GateFamily
 
         with attempt.keeping_errors():
-            return GateFamily(bench, begin, end, correction)
+            return GateFamily(bench, begin, end, bench.correction if correction is None else correction)
 
     return make
 

@@ -57,7 +57,7 @@ class GateFile(pytest.Module):
     def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
         """The gates, in their order."""
         try:
-            content = read_gate_file(self.path, self.nodeid)
+            content = read_gate_file(self.path, self.nodeid, session_of(self.config).settings.defaults)
         except SettingsError as error:
             raise self.CollectError(str(error)) from None
         for entry in content.entries:
@@ -121,7 +121,7 @@ def _decide(request: pytest.FixtureRequest, key: ContextKey, entry: Entry, conte
     attempt.asked.add(f"the gate {entry.name}")
     bench = GateFileBench(request, key, entry, content)
     with attempt.keeping_errors():
-        gates = parse_gates(entry.texts, **bench.options({}))
+        gates = parse_gates(entry.texts, bench.options({}, several=len(entry.texts) > 1))
     check_gates(gates, bench)
 
 

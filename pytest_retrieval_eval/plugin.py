@@ -94,6 +94,10 @@ def pytest_configure(config: pytest.Config) -> None:
             here=Path(worker[WORKER_HERE]) if worker else config.invocation_params.dir,
             ci=bool(os.environ.get("CI")),
         )
+        if settings.defaults:
+            from pytest_retrieval_eval.gates.defaults import check_defaults
+
+            check_defaults(settings.defaults)
     except SettingsError as error:
         raise pytest.UsageError(str(error)) from None
     sys.meta_path.insert(0, cast(Any, PlainImports))
@@ -228,7 +232,7 @@ class SessionHooks:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._session = config.stash[SESSION]
-        self._ledger = Ledger()
+        self._ledger = Ledger(self._session.settings.defaults)
         self._received: dict[str, int] = {}
         self._sent = 0
         self._measures: list[Definition] = []

@@ -296,7 +296,8 @@ def _other(parts: Mapping[str, str], seen: Mapping[str, str]) -> str:
 class Ledger:
     """What the controller has heard: the last attempt of each test, and whether anything was lost on the way."""
 
-    def __init__(self) -> None:
+    def __init__(self, defaults: Mapping[str, object] | None = None) -> None:
+        self.defaults = dict(defaults or {})  # of the ini file, for the reports
         self.attempts: dict[str, dict[str, object]] = {}
         self.broken: str | None = None
         self.deselected = False

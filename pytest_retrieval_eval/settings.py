@@ -82,6 +82,12 @@ INI = (
         "patterns of the names of gate files, a line each",
     ),
     Ini(
+        "retrieval_defaults",
+        "linelist",
+        [],
+        "keywords of gates that do not say otherwise, a line each: 'name = value', such as 'rule = each'",
+    ),
+    Ini(
         "retrieval_weak_drop",
         "float",
         0.02,
@@ -134,6 +140,7 @@ class Settings:
     split: str | None = None
     depth: int = 100
     weak_drop: float = 0.02
+    defaults: Mapping[str, object] = field(default_factory=dict)
     gate_files: tuple[str, ...] = ("*.gates.yaml", "*.gates.yml")
     command_runs: Mapping[str | None, Path | str] = field(default_factory=dict)
     save_runs: Path | None = None
@@ -185,6 +192,7 @@ class Settings:
             split=str(ini.get("retrieval_split") or "") or None,
             depth=depth,
             weak_drop=weak_drop,
+            defaults={name: _value(text) for name, text in _named("retrieval_defaults", ini, "value").items()},
             gate_files=_gate_files(ini),
             command_runs=_command_runs(cast("Sequence[str]", options.get("retrieval_run") or ()), here),
             save_runs=here / str(save) if save else None,
@@ -257,17 +265,32 @@ def _unless_url(place: str, folder: Path) -> Path | str:
     return place if is_url(place) else folder / place
 
 
-def _named(setting: str, ini: Mapping[str, object]) -> dict[str, str]:
-    """Lines 'name = path' of an ini value, by name."""
+def _named(setting: str, ini: Mapping[str, object], what: str = "path") -> dict[str, str]:
+    """Lines 'name = path' (or what else) of an ini value, by name."""
     found: dict[str, str] = {}
     for line in cast("Sequence[str]", ini.get(setting) or ()):
-        name, equals, path = (part.strip() for part in line.partition("="))
+        # TOML may hold something else than texts in its list.
+        name, equals, path = (part.strip() for part in str(line).partition("="))
         if not (name and equals and path):
-            raise SettingsError(f"{setting}: {line!r} is not of the form 'name = path'")
+            raise SettingsError(f"{setting}: {line!r} is not of the form 'name = {what}'")
         if name in found:
             raise SettingsError(f"{setting}: the name {name!r} stands twice")
         found[name] = path
     return found
+
+
+def _value(text: str) -> object:
+    """A value of JSON, else the text as it is: the types are the same in every kind of ini file.
+
+    >>> _value("0.01"), _value("each"), _value('{"type": ["faq"]}')
+    (0.01, 'each', {'type': ['faq']})
+    """
+    import json  # an ini file without defaults needs none
+
+    try:
+        return cast(object, json.loads(text))
+    except ValueError:
+        return text
 
 
 def _command_runs(values: Sequence[str], here: Path) -> dict[str | None, Path | str]:

@@ -18,6 +18,7 @@ from pytest_retrieval_eval.gates.baselines import (
 from pytest_retrieval_eval.gates.bench import Baseline
 from pytest_retrieval_eval.gates.causes import causes_of_loss, causes_of_missing
 from pytest_retrieval_eval.gates.corrections import Adjustment, adjustments
+from pytest_retrieval_eval.gates.defaults import name_defaults, told_defaults
 from pytest_retrieval_eval.gates.diff import (
     changed_queries,
     is_small,
@@ -80,6 +81,7 @@ def check(gate: Gate, bench: Bench, candidate: Callable[[], Side] | None = None)
         if family is not None:
             return cast("Verdict", family.collect([case], verdict))
     except GateError as error:
+        name_defaults(error, gate.options.defaulted)
         record_error(str(gate), gate.measure, gate.operator, gate.options, bench, error)
         # Without the frames in between and its cause: the error is a sentence, and its place is the user's comparison.
         raise error.with_traceback(None) from None
@@ -217,6 +219,10 @@ def _verdict(case: Case, found: Mapping[int, Adjustment | None], also: Side | No
     else:
         verdict = _against_run(case, case.comparison, found.get(id(case)), also)
     verdict = _judged_enough(verdict, case.gate.options, case.side)
+    if also is None and case.gate.options.defaulted:
+        # Whoever reads the verdict alone does not see the ini file.
+        told = f"defaults of this project: {told_defaults(case.gate.options.defaulted)}"
+        verdict = replace(verdict, notes=(*verdict.notes, told))
     if also is None:
         gather(verdict, case.side, case.bench)
     if not case.parts:

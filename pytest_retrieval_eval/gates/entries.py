@@ -7,7 +7,6 @@ JSON does: ``true``, ``false``, ``null`` and decimal numbers are no texts, every
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,14 +16,14 @@ from typing import NoReturn, cast
 import yaml
 
 from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean
+from pytest_retrieval_eval.gates.defaults import with_defaults
 from pytest_retrieval_eval.gates.families import parse_gates
-from pytest_retrieval_eval.gates.options import Options
+from pytest_retrieval_eval.gates.options import KEYWORDS
 from pytest_retrieval_eval.gates.wording import shown
 
 HEADER = ("dataset", "split", "run", "runs", "baseline", "retriever", "defaults", "gates")
-OPTION_KEYS = tuple(each.name for each in dataclasses.fields(Options))
-DEFAULTS = tuple(name for name in OPTION_KEYS if name not in HEADER)
-ENTRY = ("gate", *OPTION_KEYS, "baseline", "marks", "xfail")
+DEFAULTS = tuple(name for name in KEYWORDS if name not in HEADER)
+ENTRY = ("gate", *KEYWORDS, "baseline", "marks", "xfail")
 NAME = re.compile(r"[A-Za-z0-9._-]+\Z")
 EXAMPLE = "write gates:, and below it NAME: a gate, such as recall: recall@5 >= baseline"
 
@@ -80,8 +79,10 @@ class GateFileContent:
     split: str | None = None
 
 
-def read_gate_file(path: Path, label: str | None = None) -> GateFileContent:
-    """The gate file at ``path``; ``label`` is its name in errors.
+def read_gate_file(
+    path: Path, label: str | None = None, project: Mapping[str, object] | None = None
+) -> GateFileContent:
+    """The gate file at ``path``; ``label`` is its name in errors, ``project`` the defaults of the ini file.
 
     Raises :class:`SettingsError`, ``file:line: sentence``, for whatever cannot be meant.
     """
@@ -104,7 +105,7 @@ def read_gate_file(path: Path, label: str | None = None) -> GateFileContent:
         reader.fail(header["retriever"][0], "run: and retriever: are two sources of one run; keep one of them")
     return GateFileContent(
         path=path,
-        entries=tuple(_entries(reader, header)),
+        entries=tuple(_entries(reader, header, project or {})),
         runs=_runs(reader, header),
         retriever=reader.text_of(header, "retriever"),
         retriever_place=reader.place(header["retriever"][0]) if "retriever" in header else "",
@@ -124,7 +125,7 @@ def _runs(reader: _Reader, header: _Map) -> dict[str, str]:
     return {name: reader.text(node, f"the run {shown(name)!r}") for name, (_, node) in rows.items()}
 
 
-def _entries(reader: _Reader, header: _Map) -> Iterator[Entry]:
+def _entries(reader: _Reader, header: _Map, project: Mapping[str, object]) -> Iterator[Entry]:
     key, node = header["gates"]
     rows = reader.mapping(node, "gates:")
     if not rows:
@@ -147,7 +148,7 @@ def _entries(reader: _Reader, header: _Map) -> Iterator[Entry]:
                 f"with 'pytest'; found {shown(name)!r}",
             )
     for name, (at, value) in rows.items():
-        yield _entry(reader, name, at, value, header, defaults)
+        yield _entry(reader, name, at, value, header, defaults, project)
 
 
 def _entry(
@@ -157,6 +158,7 @@ def _entry(
     node: yaml.Node,
     header: _Map,
     defaults: Mapping[str, tuple[yaml.Node, object]],
+    project: Mapping[str, object],
 ) -> Entry:
     own = reader.mapping(node, "") if isinstance(node, yaml.MappingNode) else {"gate": (key, node)}
     for word, (at, _) in own.items():
@@ -173,12 +175,12 @@ def _entry(
     options.update(
         (word, (value, reader.option(word, value)))
         for word, (_, value) in own.items()
-        if word in OPTION_KEYS and word not in HEADER
+        if word in KEYWORDS and word not in HEADER
     )
     values = {word: value for word, (_, value) in options.items()}
     datasets, run, baseline = (_own_or_header(reader, own, header, word) for word in ("dataset", "run", "baseline"))
     try:
-        parse_gates(texts, **values)
+        parse_gates(texts, with_defaults(project, values, several=len(texts) > 1))
     except GateError as error:
         about = re.match(r"(\w+)=", str(error))
         wrong = options[about.group(1)][0] if about and about.group(1) in options else text_node

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean
 from pytest_retrieval_eval.gates.corrections import NAMES
 from pytest_retrieval_eval.gates.decide import Case, concluded, decide_cases, measured_case, record_error
+from pytest_retrieval_eval.gates.defaults import name_defaults
 from pytest_retrieval_eval.gates.gate import Gate
 from pytest_retrieval_eval.gates.options import Options
 from pytest_retrieval_eval.gates.rules import check_alone
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.side import Side
 
 
-def parse_gates(texts: Sequence[str], **options: object) -> tuple[Gate, ...]:
-    """The gates of a list of texts, which share their options; an empty list is an error.
+def parse_gates(texts: Sequence[str], options: Options | None = None, /, **keywords: object) -> tuple[Gate, ...]:
+    """The gates of a list of texts, which share their options (or the keywords of some); an empty list is an error.
 
     >>> [str(gate) for gate in parse_gates(["recall@5 >= baseline", "ndcg@10>=0.8"])]
     ['recall@5 >= baseline', 'ndcg@10 >= 0.8']
@@ -36,7 +37,7 @@ def parse_gates(texts: Sequence[str], **options: object) -> tuple[Gate, ...]:
         raise SettingsError(f"a family is a list of gates such as ['recall@5 >= baseline'], not {shown(repr(texts))}")
     if not texts:
         raise SettingsError("an empty list of gates measures nothing; write at least one, such as recall@5 >= baseline")
-    gates = tuple(Gate.parse(text, **options) for text in texts)
+    gates = tuple(Gate.parse(text, options, **keywords) for text in texts)
     for gate, text in zip(gates, map(str, gates), strict=True):
         if sum(text == str(other) for other in gates) > 1:
             raise SettingsError(f"the gate {text} stands twice in one list; each counts in the correction of {gate}")
@@ -61,6 +62,7 @@ def check_gates(gates: Sequence[Gate], bench: Bench, candidates: Sequence[Callab
             return collected
     except GateError as error:
         first = gates[0]
+        name_defaults(error, first.options.defaulted)
         record_error(family_text(gates), _measures(gates), first.operator, first.options, bench, error)
         raise error.with_traceback(None) from None
     return concluded(verdict, bench)

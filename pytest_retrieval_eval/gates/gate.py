@@ -55,8 +55,8 @@ class Gate:
         return f"{self.measure} {self.operator} {target}"
 
     @classmethod
-    def parse(cls, text: str, **options: object) -> Gate:
-        """The gate that ``text`` spells; keywords are those of :class:`Options`.
+    def parse(cls, text: str, options: Options | None = None, /, **keywords: object) -> Gate:
+        """The gate that ``text`` spells; keywords are those of :class:`Options`, where none are given ready made.
 
         The target is a number, ``baseline``, ``baseline[NAME]`` or ``against(NAME)``, with ``+``, ``-`` and
         ``*``. Raises a ``GateError`` that quotes the text and says what was expected.
@@ -83,7 +83,7 @@ class Gate:
             _refuse(text, f"{'the measure' if not left else 'the target'} is missing; {_EXAMPLE}")
         if re.match(r"[-+.\d]|baseline\b|against\b", left):
             _refuse(text, f"the measure stands on the left; {_EXAMPLE}")
-        return cls(Measure.parse(left), operator, _target(right, text), Options.of(**options))
+        return cls(Measure.parse(left), operator, _target(right, text), options or Options.of(**keywords))
 
 
 def _comparisons(text: str) -> list[tuple[str, int, int]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from pytest_retrieval_eval.errors import GateError, SettingsError
 from pytest_retrieval_eval.gates.decide import check, record_error
+from pytest_retrieval_eval.gates.defaults import name_defaults
 from pytest_retrieval_eval.gates.families import check_gates
 from pytest_retrieval_eval.gates.gate import Gate, Operator
 from pytest_retrieval_eval.gates.options import Options
@@ -111,6 +112,7 @@ class Measured:
                 )
             gates = [Gate(measure, operator, other, self._options) for measure in self._measures]  # type: ignore[arg-type]
         except GateError as error:
+            name_defaults(error, self._options.defaulted)
             record_error(text, self._names, operator, self._options, self._bench, error)
             raise error.with_traceback(None) from None
         sides = [partial(self._measured, measure) for measure in self._measures]

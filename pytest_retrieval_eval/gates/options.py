@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -43,6 +43,7 @@ class Options:
         unit: ``document`` where chunks are ranked and the labels are on documents: each document stands at the
             rank of its best chunk, and k counts documents.
         allow_failures: how many queries the retriever may fail on; they count 0.
+        defaulted: no keyword: those of the keywords above that the project's defaults gave, with their values.
 
     >>> Options.of(rule="significant", alpha=0.01).alpha
     0.01
@@ -65,14 +66,14 @@ class Options:
     judged: float | None = None
     allow_failures: int = 0
     unit: Literal["document"] | None = None
+    defaulted: Mapping[str, object] = field(default_factory=dict, compare=False)
 
     @classmethod
     def of(cls, **keywords: object) -> Options:
         """Options from keywords; an unknown name, a wrong type or value is a ``SettingsError``."""
-        known = [field.name for field in dataclasses.fields(cls)]
         for name in keywords:
-            if name not in known:
-                raise SettingsError(f"a gate has no keyword {shown(name)!r}; {did_you_mean(name, known)}")
+            if name not in KEYWORDS:
+                raise SettingsError(f"a gate has no keyword {shown(name)!r}; {did_you_mean(name, KEYWORDS)}")
         # None is "not given" for every keyword, as in the functions' signatures.
         given: dict[str, Any] = {name: value for name, value in keywords.items() if value is not None}
         return cls(**given)
@@ -158,6 +159,9 @@ class Options:
         if int(value) < 0:
             raise SettingsError(f"{name}= is a number of queries (0, 1, 2, …), not {int(value)}")
         object.__setattr__(self, name, int(value))
+
+
+KEYWORDS = tuple(each.name for each in dataclasses.fields(Options) if each.name != "defaulted")
 
 
 def _a(value: object) -> str:

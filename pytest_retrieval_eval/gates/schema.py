@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 import types
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pytest_retrieval_eval.gates.entries import DEFAULTS, ENTRY, HEADER
-from pytest_retrieval_eval.gates.options import RULES, Options
+from pytest_retrieval_eval.gates.options import KEYWORDS, RULES, Options
 
 _TEXT = {"type": "string", "minLength": 1}
 # A name such as 2024 or no is read as a text, whatever an editor takes it for.
@@ -92,13 +91,13 @@ def _options() -> dict[str, dict[str, Any]]:
     text = re.sub(r"\n {8,}(?=\S)(?!\w+: )", " ", Options.__doc__ or "")
     told = dict(re.findall(r"^ *(\w+): (.+)$", text, re.MULTILINE))
     found = {}
-    for each in dataclasses.fields(Options):
-        made = _of_type(hints[each.name])
-        if each.name == "rule":
+    for name in KEYWORDS:
+        made = _of_type(hints[name])
+        if name == "rule":
             made = {"enum": list(RULES)}
-        if each.name in told:
-            made["description"] = told[each.name].replace("``", "").strip()
-        found[each.name] = made
+        if name in told:
+            made["description"] = told[name].replace("``", "").strip()
+        found[name] = made
     return found
 
 

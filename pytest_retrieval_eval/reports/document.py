@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timezone
 from pathlib import Path
@@ -59,6 +59,27 @@ class WrittenFile:
 
 
 @dataclass(frozen=True)
+class AdjustedP:
+    """A tested comparison of the session among all of them, for information: no gate decides by it.
+
+    Args:
+        nodeid: pytest's id of its test.
+        gate: the comparison.
+        slice: "tag=value" of a slice, else "".
+        sided: "one" or "two": which p it is.
+        p: as its verdict has it.
+        p_adjusted: by Holm over all tested comparisons of the session.
+    """
+
+    nodeid: str
+    gate: str
+    slice: str
+    sided: str
+    p: float
+    p_adjusted: float
+
+
+@dataclass(frozen=True)
 class Report:
     """One pytest session.
 
@@ -73,8 +94,11 @@ class Report:
         commit, dirty: the commit of the working directory, and whether tracked files were changed; null outside a
             git repository.
         versions: of Python and the packages that compute.
+        defaults: the keywords that gates took from the ini value retrieval_defaults where they did not say otherwise.
         counts: how many verdicts have each status.
         tests: sorted by node id.
+        adjusted: the p-values of all comparisons, slices and members with one, adjusted by Holm over the session, the
+            smallest first; empty where fewer than two were tested.
         written: baselines and runs that the session put in place.
         unchanged: baselines that were to be updated and say already what they should.
         notes: what is worth knowing about the session, a sentence each.
@@ -91,8 +115,10 @@ class Report:
     commit: str | None = None
     dirty: bool | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
     tests: tuple[GatedTest, ...] = ()
+    adjusted: tuple[AdjustedP, ...] = ()
     written: tuple[WrittenFile, ...] = ()
     unchanged: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -130,12 +156,26 @@ def document(ledger: Ledger, *, status: int, stopped: str = "") -> Report:
         exit_status=status,
         time=_now(),
         **made_with(),
+        defaults=dict(ledger.defaults),
         counts=dict(sorted(Counter(verdict.status for test in tests for verdict in test.verdicts).items())),
         tests=tuple(tests),
+        adjusted=_adjusted(tests),
         written=tuple(WrittenFile(kind, path) for kind, path in ledger.written),
         unchanged=tuple(ledger.unchanged),
         notes=tuple(ledger.notes),
         complaints=tuple(ledger.complaints),
+    )
+
+
+def _adjusted(tests: Sequence[GatedTest]) -> tuple[AdjustedP, ...]:
+    from pytest_retrieval_eval.gates.corrections import adjusted_over, tested
+
+    places = {id(leaf): test.nodeid for test in tests for verdict in test.verdicts for leaf in tested(verdict)}
+    found = adjusted_over(verdict for test in tests for verdict in test.verdicts)
+    return tuple(
+        AdjustedP(places[id(leaf)], leaf.gate, leaf.slice, leaf.sided, leaf.p, p)
+        for leaf, p in found
+        if leaf.p is not None and len(found) > 1
     )
 
 
@@ -151,7 +191,7 @@ def _now() -> str:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, (Report, GatedTest, WrittenFile)):
+    if isinstance(value, (Report, GatedTest, AdjustedP, WrittenFile)):
         return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
     if hasattr(value, "to_dict"):
         return _plain(value.to_dict())

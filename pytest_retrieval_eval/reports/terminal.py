@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pytest_retrieval_eval.gates.corrections import adjusted_over
+from pytest_retrieval_eval.gates.defaults import told_defaults
 from pytest_retrieval_eval.gates.wording import p_text, shown
 from pytest_retrieval_eval.reports.text import summary_line
 
@@ -40,6 +41,8 @@ def summarise(terminal: TerminalReporter, ledger: Ledger) -> None:
         terminal.write_line(f"{status} {summary_line(verdict)}   {nodeid}")
     if verdicts:
         terminal.write_line(", ".join(_counts(verdicts)))
+    if verdicts and ledger.defaults:
+        terminal.write_line(f"defaults: {told_defaults(ledger.defaults)}")
     adjusted = adjusted_line([verdict for _, verdict in verdicts])
     if adjusted and terminal.verbosity >= 0:
         terminal.write_line(adjusted)

@@ -258,7 +258,7 @@ def test_the_page_shows_a_report():
 def test_every_field_is_described():
     for name, definition in schema.schema()["$defs"].items():
         missing = [field for field, said in definition["properties"].items() if "description" not in said]
-        assert name not in ("Verdict", "GatedTest", "WrittenFile") or missing == []
+        assert name not in ("Verdict", "GatedTest", "AdjustedP", "WrittenFile") or missing == []
 
 
 def test_the_items_of_a_gate_file(gated):
@@ -286,6 +286,37 @@ def test_slices_and_families_are_within_their_verdict(gated):
     assert Verdict.from_dict(sliced).to_dict() == sliced
     (family,) = found["test_family"]["verdicts"]
     assert [member["gate"] for member in family["members"]] == ["recall@2 >= 0.1", "mrr@2 >= 0.1"]
+
+
+def test_the_adjusted_p_values_of_the_session(project, dist):
+    """Holm by hand: the p-values sorted, times how many are left, never below the one before."""
+    project.run_file("old.trec", {"q1": ["a"], "q2": ["b"], "q3": ["c", "d"], "q4": ["d"]})
+    project.test(
+        "def test_a(gate):\n    gate('recall@2 >= against(old.trec) - 0.9', sided='one')\n"
+        "def test_b(gate):\n    gate(['mrr >= against(old.trec) - 0.9', 'hit@1 >= 0.1'])\n"
+        "def test_c(gate):\n    gate('hit@1 >= against(old.trec) - 0.9', by='type', min_n=1)\n"
+    )
+    result = session(project, *dist)
+    result.stdout.fnmatch_lines(["p adjusted by Holm over 4 comparisons*"])
+    found = read(project)["adjusted"]
+    places = [(each["nodeid"].partition("::")[2], each["gate"].partition(" ")[0], each["slice"]) for each in found]
+    assert sorted(places) == [
+        ("test_a", "recall@2", ""),
+        ("test_b", "mrr", ""),
+        ("test_c", "hit@1", "type=faq"),
+        ("test_c", "hit@1", "type=policy"),
+    ]
+    raw = [each["p"] for each in found]
+    assert raw == sorted(raw)
+    assert raw[0] < 0.5
+    expected, least = [], 0.0
+    for place, p in enumerate(raw):
+        least = max(least, min(1.0, p * (len(raw) - place)))
+        expected.append(least)
+    assert [each["p_adjusted"] for each in found] == expected
+    assert [each["sided"] for each in found if each["nodeid"].endswith("test_a")] == ["one"]
+    session(project, "-k", "test_a", *dist)
+    assert read(project)["adjusted"] == []
 
 
 def test_what_fails_around_a_test(project):
