@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pytest_retrieval_eval.readers.cache import CachedReader, ReadingCache
 from pytest_retrieval_eval.readers.reading import Item, Passage, Reading
+from pytest_retrieval_eval.readers.seat import SeatedReader
 
 IDENTITY = {"kind": "counting"}
 
@@ -88,3 +89,37 @@ def read_as_nobody(folder: Path, names: Sequence[object]) -> tuple[list[str], st
     except Exception as error:
         return found, f"{type(error).__name__}: {error}"
     return found, "written"
+
+
+class Model(Counting):
+    """Logs when it comes to life and when it is freed, too."""
+
+    def __init__(self, log: Path, **keywords) -> None:
+        super().__init__(log, **keywords)
+        write_line(log, "+")
+
+    def close(self) -> None:
+        write_line(self.log, "-")
+
+
+def read_on_the_seat(
+    folder: Path, names: Sequence[object], cached: bool, kind: str = "counting", seconds: float = 0.01, die: int = -1
+) -> list[str]:
+    """What one of many processes does, which share one seat; with ``die`` it is killed at that reading."""
+    count = 0
+
+    def before(item: Item) -> None:
+        nonlocal count
+        if count == die:
+            os.kill(os.getpid(), signal.SIGKILL)
+        count += 1
+        time.sleep(seconds)
+
+    identity = {"kind": kind}
+    reader = SeatedReader(
+        lambda: Model(folder / "log", before=before, identity=identity), identity, seat=folder / "seat", lease=2
+    )
+    with ReadingCache(folder / "cache", "rw" if cached else "off", lease=1) as cache:
+        found = texts(CachedReader(reader, cache), items(*names))
+    reader.close()
+    return found

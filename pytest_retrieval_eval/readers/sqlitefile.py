@@ -73,7 +73,7 @@ class SqliteFile:
         self.read_only = read_only
         self._schema, self._application, self._version = schema, application, version
         self._warnings = warnings
-        self._lock = threading.RLock()
+        self._lock, self._process = threading.RLock(), os.getpid()
         self._connection: sqlite3.Connection | None = None
         self._opened: tuple[int, int, int] | None = None  # process, device, inode
         self._copy: tempfile.TemporaryDirectory[str] | None = None
@@ -115,6 +115,8 @@ class SqliteFile:
     # --- how it is done -------------------------------------------------------------------------------
 
     def _guarded(self, work: Work[T]) -> T:
+        if self._process != os.getpid():  # another thread of the parent may have held the lock at the fork
+            self._lock, self._process = threading.RLock(), os.getpid()
         with self._lock:
             try:
                 return self._once(work)
