@@ -241,14 +241,14 @@ class RankOrder:
 
     def find(self, lists: Ints, scores: Floats) -> tuple[Ints, Ints]:
         """First and last place of the documents that have each score in each list; the list has such ones."""
-        low, high = self._bounds[lists], self._bounds[lists + 1]
-        # Binary search in all lists at once: the first place whose score is not above the wanted one.
-        while (open_ := low < high).any():
-            middle = (low + high) // 2
-            above = open_ & (self._scores[np.minimum(middle, self._count - 1)] > scores)
-            low = np.where(above, middle + 1, low)
-            high = np.where(above, high, np.where(open_, middle, high))
-        return self._groups(low)
+        # Binary search in all lists at once: ``above`` is the last place known to have a higher score. The last of a
+        # list has none, so that no step leads beyond it.
+        above, last = self._bounds[lists] - 1, self._bounds[lists + 1] - 1
+        step = 1 << int((last - above).max(initial=0)).bit_length()
+        while step := step >> 1:
+            further = np.minimum(above + step, last)
+            above = np.where(self._scores[further] > scores, further, above)
+        return self._groups(above + 1)
 
     def places(self, rows: Ints, docs: Ids) -> tuple[Ints, Ints, Ints]:
         """The place of each row, and the first and last place of its tie group."""

@@ -7,10 +7,11 @@ the dictionaries as they are, and the other ids are never touched. Columns are m
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+import struct
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain, pairwise, repeat
-from operator import contains
+from operator import contains, methodcaller
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +31,8 @@ _INTEGER = re.compile("0|-?[1-9][0-9]{0,999}")
 _KEPT = 1 << 17  # judgments whose strings are kept for the next run
 _EMPTY = repeat("")
 _NONE: dict[Any, Any] = {}
+_NAN = float("nan")
+_VALUES = methodcaller("values")
 
 
 class ScoreMaps:
@@ -50,21 +53,21 @@ class ScoreMaps:
         return tuple(self._maps)
 
     def _read_scores(self) -> npt.NDArray[np.float64]:
-        values = chain.from_iterable(scores.values() for scores in self._maps.values())
+        maps = self._maps.values()
         try:
-            scores = np.fromiter(values, np.float64, int(self.bounds[-1]))
-        except (TypeError, ValueError, OverflowError):
-            scores = np.array([np.nan])
+            scores = _packed(maps, int(self.bounds[-1]))
+        except (struct.error, TypeError, ValueError, OverflowError):
+            scores = _each(maps, int(self.bounds[-1]))
         bad = bool(len(scores)) and bool(np.isnan(scores.min()))
         # One look at each dictionary shows whether its ids and scores are of a usual kind.
-        maps = self._maps.values()
-        docs = set(map(type, map(next, map(iter, filter(None, maps)))))
-        firsts = set(map(type, map(next, map(iter, [given.values() for given in maps if given]))))
+        filled = list(filter(None, maps))
+        docs = set(map(type, map(next, map(iter, filled))))
+        firsts = set(map(type, map(next, map(iter, map(_VALUES, filled)))))
         if (
             bad
             or docs - {str}
             or any(issubclass(kind, str | bool) for kind in firsts)
-            or any(map(contains, maps, _EMPTY))
+            or any(map(contains, filled, _EMPTY))
         ):
             for query, given in self._maps.items():
                 doc, score = next(iter(given.items()), ("", 0.0))
@@ -109,13 +112,22 @@ class ScoreMaps:
 
     def _locate_by_score(self, qrels: Qrels, float32: bool) -> Located:
         """The judged documents are looked up, and their scores in the sorted lists."""
-        place = {query: i for i, query in enumerate(self._maps)}
-        lists = np.array([place.get(query, -1) for query in qrels.query_ids], np.int64)
+        unknown: tuple[str, ...] = ()
+        alike = self.query_ids == qrels.query_ids
+        if alike:
+            lists = np.arange(len(self._maps))
+        else:
+            place = {query: i for i, query in enumerate(self._maps)}
+            lists = np.array([place.get(query, -1) for query in qrels.query_ids], np.int64)
+            known = set(qrels.query_ids)
+            unknown = tuple([query for query in self._maps if query not in known])
         found = self._look_up(qrels)
-        row = np.flatnonzero(~np.isnan(found))
-        # by list, so that the lists of a stretch have a stretch of the rows
-        row = row[np.argsort(lists[qrels.query[row]], kind="stable")]
-        of_row, wanted = lists[qrels.query[row]], found[row]
+        row = np.flatnonzero(found == found)  # NaN is not equal to itself
+        of_row = lists[qrels.query[row]]
+        if not alike:  # by list, so that the lists of a stretch have a stretch of the rows
+            order = np.argsort(of_row, kind="stable")
+            row, of_row = row[order], of_row[order]
+        wanted = found[row]
 
         rank, last = np.empty(len(row), np.int64), np.empty(len(row), np.int64)
         ties = np.zeros(len(self._maps) + 1, np.int64)  # the last one is that of queries without a list
@@ -130,42 +142,38 @@ class ScoreMaps:
             ranked = RankOrder(falling(scores, bounds), bounds)
             ties[low:high] = ranked.tied()
             inside = of_row[rows] - low
-            places = ranked.find(inside, sought)
-            rank[rows], last[rows] = (place - bounds[inside] + 1 for place in places)
+            before = bounds[inside] - 1
+            rank[rows], last[rows] = (place - before for place in ranked.find(inside, sought))
         first = rank.copy()
         tied = np.flatnonzero(last > first)
         if len(tied):
             rank[tied] += self._behind(qrels, row[tied], of_row[tied], float32)
-        order = np.argsort(row)
-        arrays = (
-            row[order],
-            rank[order],
-            first[order],
-            last[order],
-            np.append(np.diff(self.bounds), 0)[lists],
-            lists >= 0,
-            ties[lists],
-        )
+        columns = (row, rank, first, last)
+        if not alike:
+            order = np.argsort(row)
+            columns = (row[order], rank[order], first[order], last[order])
+        arrays = (*columns, np.append(np.diff(self.bounds), 0)[lists], lists >= 0, ties[lists])
         for array in arrays:
             array.flags.writeable = False
-        known = set(qrels.query_ids)
-        return Located(*arrays, unknown=tuple(query for query in self._maps if query not in known))
+        return Located(*arrays, unknown=unknown)
 
     def _look_up(self, qrels: Qrels) -> npt.NDArray[np.float64]:
         """The score of each judged document, NaN where its list does not have it."""
-        docs = (
-            qrels.share("docs by query", lambda: _docs_by_query(qrels))
-            if len(qrels) <= _KEPT
-            else _docs_by_query(qrels)
-        )
+        judged = qrels.share("judged ids", lambda: _judged_ids(qrels)) if len(qrels) <= _KEPT else _judged_ids(qrels)
         look_up = [self._maps.get(query, _NONE).get for query in qrels.query_ids]
-        nan = float("nan")
-        found = np.fromiter(chain.from_iterable(map(map, look_up, docs, repeat(repeat(nan)))), np.float64, len(qrels))
+
+        def scores(ids: list[list[Any]], count: int) -> npt.NDArray[np.float64]:
+            # No id costs a step of the interpreter.
+            return np.fromiter(chain.from_iterable(map(map, look_up, ids, repeat(repeat(_NAN)))), np.float64, count)
+
+        found = scores(judged.texts, len(qrels))
         # A dictionary may have integers for ids, whose text is the id that is judged.
-        numbers = qrels.share("integers", lambda: _integers(docs)) if len(qrels) <= _KEPT else _integers(docs)
-        rows = numbers.rows[np.isnan(found[numbers.rows])]
-        where = zip(qrels.query[rows].tolist(), rows.tolist(), strict=True)
-        found[rows] = np.fromiter((look_up[query](numbers.of[row], nan) for query, row in where), np.float64, len(rows))
+        if len(judged.rows):
+            others = scores(judged.integers, len(judged.rows))
+            has = np.flatnonzero(others == others)
+            if len(has):
+                rows = judged.rows[has]
+                found[rows] = np.where(np.isnan(found[rows]), others[has], found[rows])
         return found
 
     def _behind(self, qrels: Qrels, rows: Ints, lists: Ints, float32: bool) -> list[int]:
@@ -181,22 +189,40 @@ class ScoreMaps:
         return behind
 
 
-@dataclass(frozen=True)
-class _Integers:
-    """The rows of the qrels whose document is the text of an integer, and the integer of each."""
+def _packed(maps: Collection[Mapping[Any, Any]], count: int) -> npt.NDArray[np.float64]:
+    """All scores in one array; `struct` reads numbers out of a tuple faster than numpy out of an iterator."""
+    buffer, at = bytearray(8 * count), 0
+    write = {size: struct.Struct(f"{size}d").pack_into for size in set(map(len, maps))}
+    for given in maps:
+        size = len(given)
+        write[size](buffer, at, *given.values())
+        at += 8 * size
+    return np.frombuffer(buffer) if count else np.zeros(0)
 
+
+def _each(maps: Collection[Mapping[Any, Any]], count: int) -> npt.NDArray[np.float64]:
+    """The same as far as numpy reads them, else a NaN, so that each is looked at."""
+    try:
+        return np.fromiter(chain.from_iterable(given.values() for given in maps), np.float64, count)
+    except (TypeError, ValueError, OverflowError):
+        return np.array([np.nan])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Judged:
+    """The judged documents of each query; ``integers`` are those whose text is one, ``rows`` where they stand."""
+
+    texts: list[list[str]]
+    integers: list[list[int]]
     rows: Ints
-    of: dict[int, int]
 
 
-def _integers(docs: list[list[str]]) -> _Integers:
-    found = {row: int(doc) for row, doc in enumerate(chain.from_iterable(docs)) if _INTEGER.fullmatch(doc)}
-    return _Integers(np.fromiter(found, np.int64, len(found)), found)
-
-
-def _docs_by_query(qrels: Qrels) -> list[list[str]]:
+def _judged_ids(qrels: Qrels) -> _Judged:
     docs, ends = qrels.docs.strings(), qrels.offsets.tolist()
-    return [docs[begin:end] for begin, end in pairwise(ends)]
+    texts = [docs[begin:end] for begin, end in pairwise(ends)]
+    integers = [[int(doc) for doc in of_query if _INTEGER.fullmatch(doc)] for of_query in texts]
+    rows = [row for row, doc in enumerate(docs) if _INTEGER.fullmatch(doc)] if any(integers) else []
+    return _Judged(texts, integers, np.array(rows, np.int64))
 
 
 def _places_in_ties(docs: Iterable[Any], scores: Floats) -> dict[str, int]:

@@ -27,6 +27,7 @@ from pytest_retrieval_eval.gates.wording import counted, listed, shown
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
+    from pytest_retrieval_eval.collection.queries import Queries
 
 # A corpus beyond this size is not read through only to say whether it changed.
 _LARGEST_CORPUS = 256 * 1024 * 1024
@@ -158,10 +159,15 @@ def _content(path: Path) -> tuple[dict[str, object], bytes]:
 
 def queries_digest(dataset: Dataset) -> str:
     """``sha256:…`` over the sorted ids and texts of the queries."""
+    return _queries_digest(dataset.queries)
+
+
+@functools.lru_cache(maxsize=4)
+def _queries_digest(queries: Queries) -> str:
     rows: list[tuple[str, str | None]] = []
-    for query_id in sorted(dataset.queries):
+    for query_id in sorted(queries):
         try:
-            rows.append((query_id, dataset.queries.text(query_id)))
+            rows.append((query_id, queries.text(query_id)))
         except DataError:  # only the id is known
             rows.append((query_id, None))
     return "sha256:" + hashlib.sha256(json.dumps(rows).encode()).hexdigest()

@@ -7,6 +7,7 @@ values of the queries that count for one measure, ``QueryCounts`` says what happ
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -181,7 +182,7 @@ class Evaluation:
         scores, counted = self.scores(name), self._count(name)
         if not self.ranks.tied():
             only = scores.overall
-            return TieInterval(name, only, only, only, scores.query_ids, scores.values, scores.values)
+            return TieInterval(name, only, only, scores.query_ids, scores.values, scores.values, lambda: only)
         if self.trec and self.counts.duplicates:
             raise MeasureError(f"{self._repeats()}: intervals of ties in trec mode need a run without repeats.")
         order = registry.order(name)
@@ -196,15 +197,19 @@ class Evaluation:
                 raise MeasureError(f"{name} does not say how the order of tied documents moves it.")
             low, high = (read_only(values[counted.rows]) for values in ends)
         why = partial(self._why_none, name)
-        values = nested.expected(self.ranks, name)
+
+        def expect() -> float | None:
+            values = nested.expected(self.ranks, name)
+            return None if values is None else Scores(name, counted, values[counted.rows], why).overall
+
         return TieInterval(
             name,
             Scores(name, counted, low, why).overall,
-            None if values is None else Scores(name, counted, values[counted.rows], why).overall,
             Scores(name, counted, high, why).overall,
             scores.query_ids,
             low,
             high,
+            expect,
         )
 
     def bounds(self, measure: str | Measure) -> Bounds:
@@ -323,19 +328,12 @@ class Evaluation:
         values = self._asked(measure, score, ranks, measure, np.float64)
         # A copy, for a measure may keep the array that it gave.
         values = values.copy() if len(counted.rows) == ranks.queries else values[counted.rows]
-        if not np.isfinite(values).all():
-            place = int(np.flatnonzero(~np.isfinite(values))[0])
-            raise MeasureError(
-                f"{_named(measure)} gave {values[place]} for query {counted.ids[place]}; expected a finite number."
-            )
         low, high = registry.bounds(measure)
-        outside = np.flatnonzero((values < low - 1e-9) | (values > high + 1e-9))
-        if len(outside):
-            place = int(outside[0])
-            raise MeasureError(
-                f"{_named(measure)} gave {values[place]:g} for query {counted.ids[place]}, and declares values from "
-                f"{low:g} to {high:g}."
-            )
+        if len(values):
+            # A NaN is the least and the largest of all.
+            least, most = float(values.min()), float(values.max())
+            if not (low - 1e-9 <= least and most <= high + 1e-9 and -math.inf < least and most < math.inf):
+                raise _not_a_value(measure, counted, values)
         return read_only(values)
 
     def _asked(
@@ -503,6 +501,18 @@ class Evaluation:
 
 def _measure(name: str | Measure) -> Measure:
     return name.checked() if isinstance(name, Measure) else Measure.parse(name)
+
+
+def _not_a_value(measure: Measure, counted: Counted, values: Floats) -> MeasureError:
+    """The error for the first value that is no number, else the first one that the measure cannot have."""
+    low, high = registry.bounds(measure)
+    wrong = ~np.isfinite(values)
+    said = "; expected a finite number"
+    if not wrong.any():
+        wrong = (values < low - 1e-9) | (values > high + 1e-9)
+        said = f", and declares values from {low:g} to {high:g}"
+    place = int(np.flatnonzero(wrong)[0])
+    return MeasureError(f"{_named(measure)} gave {values[place]:g} for query {counted.ids[place]}{said}.")
 
 
 def _named(measure: Measure) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -411,8 +412,21 @@ class JudgedRanks:
 
 
 def judged_ranks(qrels: Qrels, run: Run, *, trec: bool = False) -> JudgedRanks:
-    """Rank the judged documents of ``qrels`` in ``run``; with ``trec`` in the order of trec_eval 9.0.8."""
-    return JudgedRanks.of(qrels, run.locate(qrels, float32=trec), trec=trec)
+    """Rank the judged documents of ``qrels`` in ``run``; with ``trec`` in the order of trec_eval 9.0.8.
+
+    The tables of a run are kept with it for the last few qrels: its gates share them, and all that is worked out on
+    them.
+    """
+    tables = _tables.setdefault(run, [])
+    for known, table in tables:
+        if known is qrels and table.trec == trec:
+            return table
+    table = JudgedRanks.of(qrels, run.locate(qrels, float32=trec), trec=trec)
+    _tables[run] = [*tables[-3:], (qrels, table)]
+    return table
+
+
+_tables: WeakKeyDictionary[Run, list[tuple[Qrels, JudgedRanks]]] = WeakKeyDictionary()
 
 
 @lru_cache(maxsize=4)

@@ -132,6 +132,7 @@ _stems: dict[str, str] = {}
 _readings: dict[str, tuple[str, str]] = {}  # a whole name → what it stands for, and whose reading it is
 _broken: list[str] = []  # a sentence for each package whose measures could not be had
 _loaded = False
+_changes = 0
 ENTRY_POINTS = "pytest_retrieval_eval.measures"  # the group in which packages offer measures
 
 
@@ -183,6 +184,8 @@ def register(definition: Definition) -> None:
                 f"the measure {definition.name} cannot be registered: {word!r} already names the measure "
                 f"{owner}. Give it another name or spelling."
             )
+    global _changes
+    _changes += 1
     _definitions[definition.name] = definition
     _spellings.update((word.casefold(), definition.name) for word in definition.spellings)
     _stems.update((word.casefold(), definition.name) for word in definition.stems)
@@ -191,7 +194,9 @@ def register(definition: Definition) -> None:
 
 def unregister(name: str) -> None:
     """Take a measure out again, with its spellings. Raises MeasureError where there is none."""
+    global _changes
     definition(name)
+    _changes += 1
     del _definitions[name]
     for table in (_spellings, _stems):
         for word in [word for word, owner in table.items() if owner == name]:
@@ -207,6 +212,12 @@ def _owner(word: str) -> str | None:
     return _spellings.get(low) or _stems.get(low) or _readings.get(low, (None, None))[1]
 
 
+def changes() -> int:
+    """How often a measure was added or taken out: what a name means may differ where this does."""
+    _load()
+    return _changes
+
+
 def definitions() -> tuple[Definition, ...]:
     """Every registered definition, ours first.
 
@@ -219,7 +230,7 @@ def definitions() -> tuple[Definition, ...]:
 
 def definition(name: str) -> Definition:
     """The definition of a measure's own name. Raises MeasureError with the closest name."""
-    found = find(name)
+    found = _definitions.get(name) or find(name)
     if found is None or found.name != name:
         raise MeasureError(f"unknown measure {name}: {suggestion(name)}")
     return found

@@ -113,22 +113,29 @@ class Scores:
         return f"Scores({self.measure}, n={self.n}" + (f", mean={self.mean:.4f})" if self.n else ")")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class TieInterval:
     """How much of a mean hangs on the order of documents with equal scores.
 
     ``minimum`` and ``maximum`` are the smallest and largest mean over all orders (of a measure with another
-    ``overall`` that), ``expected`` what it is on average over all orders, each equally likely (None where no
-    closed form is known). ``low``, ``high`` are per query, for ``query_ids``.
+    ``overall`` that). ``low``, ``high`` are per query, for ``query_ids``.
     """
 
     measure: Measure
     minimum: float
-    expected: float | None
     maximum: float
     query_ids: tuple[str, ...] = field(repr=False)
     low: Floats = field(repr=False)
     high: Floats = field(repr=False)
+    expect: Callable[[], float | None] = field(repr=False)
+
+    @property
+    def expected(self) -> float | None:
+        """What it is on average over all orders, each equally likely; None where no closed form is known.
+
+        It is worked out when asked for: a gate needs the ends alone.
+        """
+        return self.expect()
 
     @property
     def matters(self) -> bool:

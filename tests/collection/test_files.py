@@ -188,6 +188,10 @@ class TestJson:
                 return "{" + ",".join(inside) + "}"
             return "[" + ",".join(map(text, value)) + "]" if isinstance(value, list) else json.dumps(value)
 
+        def many(value):
+            """Of many objects the keys are counted; empty ones have none."""
+            return f"[{'{}, ' * 20}{text(value)}]"
+
         def plain(value):
             if isinstance(value, tuple):
                 return {key: plain(each) for key, each in value}
@@ -202,8 +206,11 @@ class TestJson:
         if repeats(pairs):
             with pytest.raises(DataError, match="stands twice in one JSON object"):
                 files.json_value(text(pairs), "a.jsonl:1")
+            with pytest.raises(DataError, match="stands twice in one JSON object"):
+                files.json_value(many(pairs), "a.jsonl:1")
         else:
             assert files.json_value(text(pairs), "a.jsonl:1") == plain(pairs)
+            assert files.json_value(many(pairs), "a.jsonl:1") == [*[{}] * 20, plain(pairs)]
 
     def test_a_document_names_the_line_of_its_fault(self, tmp_path):
         with pytest.raises(DataError, match=r"a\.json:2: malformed JSON"):
