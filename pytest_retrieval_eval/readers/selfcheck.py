@@ -1,0 +1,70 @@
+"""Whether kept texts are what a reader says today: a sample is read again, one item at a time."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pytest_retrieval_eval.errors import GateError
+from pytest_retrieval_eval.readers.kept import Kept
+from pytest_retrieval_eval.readers.reading import Reader, Reading, identity_digest
+from pytest_retrieval_eval.readers.store import ReadingCache
+
+
+@dataclass(frozen=True)
+class SelfCheck:
+    """``checked`` readings were made again, ``flips`` of them with another text: (as kept, as read now).
+
+    ``failed`` could not be read again and count nowhere.
+    """
+
+    reader: str
+    checked: int
+    flips: tuple[tuple[Kept, Reading], ...]
+    failed: int
+
+    @property
+    def rate(self) -> float:
+        """The share of texts that changed."""
+        return len(self.flips) / self.checked
+
+
+def selfcheck(cache: ReadingCache, reader: Reader, *, of: str | None = None, sample: int = 100) -> SelfCheck:
+    """Read a sample of the readings of a cache again, each alone, and compare the texts.
+
+    ``of`` is how the digest of the reader begins whose readings are checked; by default those of ``reader``. The
+    sample is drawn by the keys: the same for the same cache. Nothing is stored. Raises GateError where there is
+    nothing to check, or nothing could be read.
+    """
+    if of is None:
+        if reader.identity is None:
+            raise GateError("the reader has no identity: say whose readings to check")
+        of = identity_digest(reader.identity)
+    chosen = sorted(_drawn(cache, of))[:sample]
+    if not chosen:
+        held = ", ".join(f"{each.digest[:12]} ({each.readings})" for each in cache.stats().readers)
+        raise GateError(
+            f"{cache.path} holds no readings of the reader {of[:12]}; it holds those of: {held or 'no reader'}"
+        )
+    keys = {key for _, key in chosen}
+    flips, checked, failed = list[tuple[Kept, Reading]](), 0, 0
+    for kept in cache.kept(of):
+        if kept.key not in keys:
+            continue
+        readings = [reading for _, reading in reader.read([kept.item])]
+        if len(readings) != 1 or not readings[0].answered:
+            failed += 1
+            continue
+        checked += 1
+        if readings[0].text != kept.reading.text:
+            flips.append((kept, readings[0]))
+    if not checked:
+        raise GateError(f"none of {failed} readings could be made again")
+    return SelfCheck(of, checked, tuple(flips), failed)
+
+
+def _drawn(cache: ReadingCache, of: str) -> Iterator[tuple[str, str]]:
+    for kept in cache.kept(of):
+        # By another digest than the key itself, so that the sample is none of neighbours in the file.
+        yield hashlib.sha256(f"selfcheck {kept.key}".encode()).hexdigest(), kept.key

@@ -1,0 +1,182 @@
+"""Readings travel between machines: by what they hold, and never in place of what is there."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import uuid
+
+import pytest
+from readers_support import IDENTITY, Counting, items, texts
+
+from pytest_retrieval_eval.errors import DataError, GateError
+from pytest_retrieval_eval.readers.cache import CachedReader, ReadingCache
+from pytest_retrieval_eval.readers.kept import Kept, to_text
+from pytest_retrieval_eval.readers.reading import Reading, item_key
+from pytest_retrieval_eval.readers.segments import Pulled, Pushed, pull, push
+from pytest_retrieval_eval.readers.selfcheck import selfcheck
+
+pytest.importorskip("fsspec")
+
+
+@pytest.fixture(params=["memory", "file"])
+def place(request, tmp_path):
+    return (
+        f"memory://{uuid.uuid4().hex}/readings" if request.param == "memory" else f"file://{tmp_path}/shared/readings"
+    )
+
+
+@pytest.fixture
+def machine(tmp_path):
+    """``machine(name)`` is the cache of a machine."""
+    caches = {}
+
+    def make(name):
+        if name not in caches:
+            caches[name] = ReadingCache(tmp_path / name)
+        return caches[name]
+
+    yield make
+    for cache in caches.values():
+        cache.close()
+
+
+def kept(name, text="x", status="ok"):
+    (item,) = items(name)
+    return Kept(item_key(IDENTITY, item), IDENTITY, item, Reading(text, status, 1, 1), {"torch": "2.6"}, 5.0)
+
+
+def fill(cache, *names, **keywords):
+    for name in names:
+        cache.put(kept(name, **keywords))
+
+
+def test_what_one_machine_has_read_another_need_not(machine, place, tmp_path):
+    counting = Counting(tmp_path / "log")
+    texts(CachedReader(counting, machine("one")), items("a", "b"))
+    assert push(machine("one"), place) == Pushed(2, 1, 0)
+    assert pull(machine("two"), place) == Pulled(1, 2, 2, 0, ())
+    assert texts(CachedReader(counting, machine("two")), items("a", "b", "c")) == ["a", "b", "c"]
+    assert counting.calls == ["a", "b", "c"]
+    assert list(machine("two").damaged()) == []
+    assert [each for each in machine("two").kept() if each.item == items("a")[0]] == [
+        each for each in machine("one").kept() if each.item == items("a")[0]
+    ]
+
+
+def test_only_what_is_new_travels(machine, place):
+    fill(machine("one"), "a", "b")
+    push(machine("one"), place)
+    assert push(machine("one"), place) == Pushed(0, 0, 2)
+    pull(machine("two"), place)
+    assert pull(machine("two"), place) == Pulled(0, 0, 0, 0, ())
+    fill(machine("two"), "c")
+    assert push(machine("two"), place) == Pushed(1, 1, 2)
+    assert pull(machine("one"), place) == Pulled(1, 1, 1, 0, ())
+
+
+def test_segments_have_a_largest_size_and_equal_readings_make_one_segment(machine, place):
+    fill(machine("one"), *"abcde")
+    fill(machine("two"), *"abcde")
+    assert push(machine("one"), place, largest=2) == Pushed(5, 3, 0)
+    assert push(machine("two"), place, largest=2) == Pushed(5, 3, 0)
+    assert pull(machine("three"), place) == Pulled(3, 5, 5, 0, ())
+
+
+def test_of_two_texts_of_a_key_the_one_that_was_here_stays(machine, place):
+    fill(machine("one"), "a", "b", text="one")
+    fill(machine("two"), "a", text="two")
+    push(machine("one"), place)
+    assert pull(machine("two"), place) == Pulled(1, 2, 1, 1, ())
+    assert machine("two").get_many([kept("a").key, kept("b").key]) == {
+        kept("a").key: kept("a", "two").reading,
+        kept("b").key: kept("b", "one").reading,
+    }
+
+
+def test_a_place_that_was_tidied_up_is_filled_again(machine, tmp_path):
+    place = tmp_path / "shared"
+    fill(machine("one"), "a")
+    push(machine("one"), str(place))
+    for segment in place.iterdir():
+        segment.unlink()
+    assert push(machine("one"), str(place)) == Pushed(1, 1, 0)
+    assert pull(machine("two"), str(place)).new == 1
+
+
+def test_a_segment_that_was_cut_short_is_said_and_tried_again(machine, tmp_path):
+    place = tmp_path / "shared"
+    fill(machine("one"), "a", "b")
+    push(machine("one"), str(place))
+    (segment,) = place.iterdir()
+    whole = segment.read_bytes()
+    for broken in (whole[: len(whole) // 2], b"", gzip.compress(b"{}\n")):
+        segment.write_bytes(broken)
+        found = pull(machine("two"), str(place))
+        assert (found.segments, found.new) == (0, 0)
+        assert "was left out" in found.warnings[0]
+    segment.write_bytes(whole)
+    assert pull(machine("two"), str(place)) == Pulled(1, 2, 2, 0, ())
+
+
+def test_what_is_no_reading_of_its_key_is_refused(machine, tmp_path):
+    wrong = Kept(kept("a").key, IDENTITY, items("b")[0], Reading("poison", "ok", 1, 1))
+    rows = [kept("c"), wrong, kept("d", status="refused")]
+    data = "".join(f"{to_text(row.to_json())}\n" for row in rows).encode() + b'{"key": 1}\n[]\nnone\n'
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / f"{hashlib.sha256(data).hexdigest()}.jsonl.gz").write_bytes(gzip.compress(data))
+    (tmp_path / "shared" / "README").write_text("no segment")
+    found = pull(machine("one"), str(tmp_path / "shared"))
+    assert (found.readings, found.new) == (1, 1)
+    assert "5 of its readings are not what their keys say" in found.warnings[0]
+    assert [each.key for each in machine("one").kept()] == [kept("c").key]
+
+
+def test_a_place_that_is_not_there_is_said(machine, tmp_path):
+    with pytest.raises(DataError, match="no such folder"):
+        pull(machine("one"), str(tmp_path / "nowhere"))
+    with pytest.raises(DataError, match="nosuchscheme"):
+        push(machine("one"), "nosuchscheme://bucket")
+    fill(machine("one"), "a")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="cannot be"):
+        push(machine("one"), str(tmp_path / "file" / "below"))
+
+
+# --- selfcheck -----------------------------------------------------------------------------------------
+
+
+def test_selfcheck_reads_a_sample_again_one_at_a_time(machine, tmp_path):
+    cache = machine("one")
+    fill(cache, *"abc", text="wrong")
+    texts(CachedReader(Counting(tmp_path / "log"), cache), items(*"defgh"))
+    again = Counting(tmp_path / "again")
+    found = selfcheck(cache, again)
+    assert (found.checked, len(found.flips), found.rate, found.failed) == (8, 3, 3 / 8, 0)
+    assert {len(batch) for batch in again.batches} == {1}
+    assert {(old.reading.text, new.text) for old, new in found.flips} == {("wrong", name) for name in "abc"}
+    few = Counting(tmp_path / "few")
+    assert selfcheck(cache, few, sample=4).checked == 4
+    assert selfcheck(cache, few, sample=4).checked == 4
+    assert few.calls[:4] == few.calls[4:]
+
+
+def test_selfcheck_of_another_reader_and_of_nothing(machine, tmp_path):
+    cache = machine("one")
+    with pytest.raises(GateError, match="no reader"):
+        selfcheck(cache, Counting(tmp_path / "log"))
+    fill(cache, "a", text="a")
+    digest = cache.stats().readers[0].digest
+    other = Counting(tmp_path / "log", identity={"kind": "batch of one"})
+    with pytest.raises(GateError, match=rf"holds those of: {digest[:12]} \(1\)"):
+        selfcheck(cache, other)
+    assert selfcheck(cache, other, of=digest[:6]).rate == 0
+    with pytest.raises(GateError, match="no identity"):
+        selfcheck(cache, Counting(tmp_path / "log", identity=None))
+
+    class Refusing(Counting):
+        def read(self, items):
+            yield 0, Reading("", "refused", None, None, detail="declined")
+
+    with pytest.raises(GateError, match="none of 1"):
+        selfcheck(cache, Refusing(tmp_path / "log"))
