@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,10 @@ from pytest_retrieval_eval.collection.hits import metadata_of, read_hits, text_o
 from pytest_retrieval_eval.collection.keys import Ints
 from pytest_retrieval_eval.collection.rows import is_table, offset, rows_of, value_of, write_rows
 from pytest_retrieval_eval.errors import DataError
+
+if TYPE_CHECKING:
+    from pytest_retrieval_eval.collection.dataset import Corpus
+    from pytest_retrieval_eval.collection.locate import Locating
 
 _CHUNK_KEYS = ("chunk_id", "chunk-id")
 _DOC_KEYS = ("doc_id", "corpus-id", "corpus_id", "docid", "document_id")
@@ -42,7 +46,20 @@ class Chunks:
     ([-1, 120], ('guide',))
     """
 
-    __slots__ = ("__weakref__", "_index", "doc", "doc_ids", "end", "ids", "source", "start", "text")
+    __slots__ = (
+        "__weakref__",
+        "_corpus",
+        "_index",
+        "_placed",
+        "doc",
+        "doc_ids",
+        "end",
+        "ids",
+        "source",
+        "start",
+        "text",
+        "unplaced",
+    )
 
     def __init__(
         self,
@@ -53,12 +70,17 @@ class Chunks:
         end: Ints,
         text: Sequence[str | None],
         source: str,
+        *,
+        unplaced: Mapping[str, str] | None = None,
     ) -> None:
         for column in (doc, start, end):
             column.flags.writeable = False
         self.ids, self.doc_ids, self.text = tuple(ids), tuple(doc_ids), tuple(text)
         self.doc, self.start, self.end = doc, start, end
         self.source = source
+        self.unplaced = unplaced or {}
+        self._corpus: Corpus | None = None
+        self._placed: Chunks | None = None
         self._index: dict[str, int] | None = None
 
     @classmethod
@@ -119,6 +141,39 @@ class Chunks:
         if not made.ids:
             raise DataError(f"{source}: there is no chunk; expected a list of documents or nodes")
         return made.done()
+
+    def within(self, corpus: Corpus) -> Chunks:
+        """The same table, which can look in this corpus for the chunks that have a text and no offsets."""
+        made = Chunks(self.ids, self.doc_ids, self.doc, self.start, self.end, self.text, self.source)
+        made._corpus = corpus
+        return made
+
+    def located(self, corpus: Corpus) -> tuple[Chunks, Locating]:
+        """The table with the offsets that it lacks, found by the texts of the chunks in their documents.
+
+        Beside it what came of it; its text is one sentence. A chunk whose text has no place or several ones keeps
+        no offsets, and ``unplaced`` of the new table says why.
+
+        >>> from pytest_retrieval_eval.collection.dataset import Corpus
+        >>> corpus = Corpus.of({"guide": "Refunds take 14 days.  Please contact the desk of your office."})
+        >>> table = Chunks.of({"g#1": Chunk("guide", text="Guide: Please contact the desk of your office.")})
+        >>> placed, came = table.located(corpus)
+        >>> placed.get("g#1").start, str(came)
+        (23, '1 of 1 chunks found by their text (1 without a header or footer)')
+        """
+        from pytest_retrieval_eval.collection.locate import located
+
+        return located(self, corpus)
+
+    def placed(self) -> Chunks:
+        """The table with all offsets that can be known: those of chunks with a text and none are looked for once."""
+        if self._corpus is None or not any(
+            text is not None and start < 0 for text, start in zip(self.text, self.start.tolist(), strict=True)
+        ):
+            return self
+        if self._placed is None:
+            self._placed, _ = self.located(self._corpus)
+        return self._placed
 
     def write(self, path: PathLike) -> None:
         """Write the table as JSON Lines (``.jsonl``), ``.csv`` or ``.tsv``, also compressed; equal tables give

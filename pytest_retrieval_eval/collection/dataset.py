@@ -233,6 +233,8 @@ class Dataset:
         if corpus is not None and not isinstance(corpus, Corpus):
             corpus = Corpus.of(corpus)
         dataset = cls.checked(name, None, queries, made, corpus, None, other_labels=spans is not None)
+        if chunks is not None and corpus is not None:
+            chunks = chunks.within(corpus)
         dataset._cache.update(chunks=chunks, spans=spans)
         return dataset
 
@@ -269,7 +271,8 @@ class Dataset:
         """
         if "chunks" not in self._cache:
             path = _find(self.path, _CHUNKS) if self.path is not None and self.path.is_dir() else None
-            self._cache["chunks"] = None if path is None else Chunks.read(path, normalize_ids=self._normalize_ids)
+            table = None if path is None else Chunks.read(path, normalize_ids=self._normalize_ids)
+            self._cache["chunks"] = table if table is None or self.corpus is None else table.within(self.corpus)
         found: Chunks | None = self._cache["chunks"]
         return found
 

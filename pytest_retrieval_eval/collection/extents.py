@@ -71,6 +71,8 @@ def _extents(run: Run, chunks: Chunks | None, query_ids: frozenset[str] | None, 
                 doc[row] = table_doc
             elif first < 0 and docs[chunks.doc_ids[table_doc]] != docs.get(own_doc, -1):
                 raise _conflict(run, columns, chunks, row, own_doc, chunks.doc_ids[table_doc])
+            if first < 0 and chunks.start[place] < 0:
+                chunks = chunks.placed()  # the rows stay where they are
             if first < 0:
                 first, last = int(chunks.start[place]), int(chunks.end[place])
         if own_doc is not None:
@@ -114,8 +116,10 @@ def _unknown(run: Run, columns: Columns, chunks: Chunks | None, row: int, what: 
     hit = columns.docs[row]
     if chunks is None:
         table = "there is no chunk table"
+    elif hit in chunks.unplaced:
+        table = f"{chunks.source} does not say it, and {chunks.unplaced[hit]}"
     else:
-        table = f"{chunks.source} {'does not say it' if chunks.row_of(hit) is not None else 'lacks the chunk'}"
+        table = f"{chunks.source} {'does not say it' if hit in chunks else 'lacks the chunk'}"
     return DataError(
         f"{_where(run, columns, row)}: nothing says which {what} the chunk {excerpt(hit)} is: the hit does not, and "
         f"{table}. Return hits with doc_id, start and end, or put chunks.jsonl (chunk_id, doc_id, start, end) into the "

@@ -1,0 +1,315 @@
+"""Where a passage stands in its document, when nothing but its text is known.
+
+White space, line ends and the Unicode form are forgiven, a contextual header or footer is cut off and counted, and a
+passage that stands in several places is never put in one of them.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_retrieval_eval.collection.chunks import Chunks
+
+if TYPE_CHECKING:
+    from pytest_retrieval_eval.collection.dataset import Corpus
+
+Status = Literal["exact", "forgiven", "cut", "ambiguous", "absent", "no document"]
+
+# Every 16th stretch of 16 characters of a document is in its index: any passage of 31 or more contains one of them.
+_STRIDE = _SHINGLE = 16
+_MANY = 64  # places of one shingle beyond which a plain search is quicker
+_BODY = 32  # characters (without white space) of a passage that must stand in the document when the rest is cut off
+_LONG_BODY = 64  # from which on it does not matter how much is cut off
+_IS_SPACE = np.array([chr(code).isspace() for code in range(0x3002)])  # by code; the last stands for all above
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a passage stands: ``start`` to ``end`` in code points, -1 where it stands nowhere or in several places.
+
+    ``status`` is ``exact``, ``forgiven`` (but for white space or Unicode form), ``cut`` (without the first ``head`` and
+    the last ``tail`` characters of the passage), ``ambiguous`` (``times`` places), ``absent`` or ``no document``.
+    """
+
+    status: Status
+    start: int = -1
+    end: int = -1
+    head: int = 0
+    tail: int = 0
+    times: int = 1
+
+    @property
+    def found(self) -> bool:
+        """Whether the passage has one place."""
+        return self.start >= 0
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A text without white space and in Unicode form NFD; ``source`` says which character each one was."""
+
+    text: str
+    source: npt.NDArray[np.int64]
+
+    def extent(self, start: int, end: int) -> tuple[int, int]:
+        """The stretch of the source that some of these characters come from."""
+        # Marks that were put in order may come from outside the first and the last.
+        near = self.source[start : min(start + 4, end)].min(), self.source[max(end - 4, start) : end].max()
+        return int(near[0]), int(near[1]) + 1
+
+
+def plain(text: str) -> Plain:
+    """What of a text must agree.
+
+    >>> plain("Caf\\u00e9\\r\\n open").text == plain("Cafe\\u0301 open").text
+    True
+    """
+    source: npt.NDArray[np.int64] | None = None
+    if not unicodedata.is_normalized("NFD", text):
+        text, source = _decomposed(text)
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    kept = np.flatnonzero(~_IS_SPACE[np.minimum(codes, len(_IS_SPACE) - 1)])
+    inside = codes[kept].tobytes().decode("utf-32-le", "surrogatepass")
+    return Plain(inside, kept if source is None else source[kept])
+
+
+def _decomposed(text: str) -> tuple[str, npt.NDArray[np.int64]]:
+    parts: list[str] = []
+    source: list[npt.NDArray[np.int64]] = []
+    done = 0
+    for match in _NOT_ASCII.finditer(text):
+        begin, end = match.span()
+        parts.append(text[done:begin])
+        source.append(np.arange(done, begin))
+        # Each character by itself, then the marks of one letter in canonical order.
+        chars = [(char, at) for at in range(begin, end) for char in _parts_of(text[at])]
+        for first, last in _marks(chars):
+            chars[first:last] = sorted(chars[first:last], key=lambda pair: unicodedata.combining(pair[0]))
+        parts.append("".join(char for char, _ in chars))
+        source.append(np.array([at for _, at in chars], np.int64))
+        done = end
+    parts.append(text[done:])
+    source.append(np.arange(done, len(text)))
+    return "".join(parts), np.concatenate(source)
+
+
+@lru_cache(maxsize=1 << 16)
+def _parts_of(char: str) -> str:
+    return unicodedata.normalize("NFD", char)
+
+
+def _marks(chars: Sequence[tuple[str, int]]) -> Iterator[tuple[int, int]]:
+    """Stretches of two or more marks."""
+    first = 0
+    while first < len(chars):
+        last = first
+        while last < len(chars) and unicodedata.combining(chars[last][0]):
+            last += 1
+        if last - first > 1:
+            yield first, last
+        first = last + 1
+
+
+class Source:
+    """A document in which passages are looked for.
+
+    >>> Source("Refunds take 14 days.  Contact us.").find("14 days. Contact")
+    Place(status='forgiven', start=13, end=30, head=0, tail=0, times=1)
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def plain(self) -> Plain:
+        """The document without what is forgiven."""
+        return plain(self.text)
+
+    @cached_property
+    def _index(self) -> dict[str, list[int]]:
+        text = self.plain.text
+        index: dict[str, list[int]] = {}
+        for at in range(0, len(text) - _SHINGLE + 1, _STRIDE):
+            index.setdefault(text[at : at + _SHINGLE], []).append(at)
+        return index
+
+    def find(self, passage: str) -> Place:
+        """The one place of a passage."""
+        wanted = plain(passage)
+        if not wanted.text:
+            return Place("absent")
+        places = [self._exactly(passage, *self.plain.extent(at, at + len(wanted.text))) for at in self.all(wanted.text)]
+        exact = [(start, end) for start, end, same in places if same]
+        if len(exact) == 1:
+            return Place("exact", *exact[0])
+        if len(places) == 1:
+            return Place("forgiven", *places[0][:2])
+        if places:
+            return Place("ambiguous", times=len(places))
+        return self._body(wanted, passage)
+
+    def all(self, wanted: str) -> list[int]:
+        """Every place of a passage in ``plain``, itself without what is forgiven."""
+        text = self.plain.text
+        if len(wanted) >= _STRIDE + _SHINGLE - 1:
+            candidates: set[int] = set()
+            for shift in range(_STRIDE):
+                candidates.update(place - shift for place in self._index.get(wanted[shift : shift + _SHINGLE], ()))
+                if len(candidates) > _MANY:
+                    break
+            else:
+                return sorted(at for at in candidates if at >= 0 and text.startswith(wanted, at))
+        found: list[int] = []
+        at = text.find(wanted)
+        while at >= 0:
+            found.append(at)
+            at = text.find(wanted, at + 1)
+        return found
+
+    def _exactly(self, passage: str, start: int, end: int) -> tuple[int, int, bool]:
+        """A place with the white space around the passage where that stands there too, and whether all is the same."""
+        lead = len(passage) - len(passage.lstrip())
+        trail = len(passage) - len(passage.rstrip())
+        if lead <= start and self.text[start - lead : start] == passage[:lead]:
+            start -= lead
+        if trail and self.text[end : end + trail] == passage[-trail:]:
+            end += trail
+        return start, end, self.text[start:end] == passage
+
+    def _body(self, wanted: Plain, passage: str) -> Place:
+        """The place of a passage without its head and tail."""
+        first, last = self._longest(wanted.text)
+        size = last - first
+        if size < _BODY or (2 * size < len(wanted.text) and size < _LONG_BODY):
+            return Place("absent")
+        places = self.all(wanted.text[first:last])
+        if len(places) > 1:
+            return Place("ambiguous", times=len(places))
+        begin, end = wanted.extent(first, last)
+        place = self.plain.extent(places[0], places[0] + size)
+        return Place("cut", *place, head=begin, tail=len(passage) - end)
+
+    def _longest(self, wanted: str) -> tuple[int, int]:
+        """The longest stretch of a passage that stands in the document."""
+        text, index = self.plain.text, self._index
+        best, at = (0, 0), 0
+        while at <= len(wanted) - _SHINGLE:
+            further = at + 1
+            for place in index.get(wanted[at : at + _SHINGLE], ())[:_MANY]:
+                last = at + common(wanted, at, text, place)
+                first = at - common_end(wanted, at, text, place)
+                if last - first > best[1] - best[0]:
+                    best = first, last
+                further = max(further, last - _SHINGLE + 1)
+            at = further
+        return best
+
+
+def common(one: str, i: int, two: str, j: int) -> int:
+    """How many characters agree from two places on."""
+    size, limit = 0, min(len(one) - i, len(two) - j)
+    step = 64
+    while step and size < limit:
+        take = min(step, limit - size)
+        if one[i + size : i + size + take] == two[j + size : j + size + take]:
+            size += take
+            step *= 2
+        else:
+            step = take // 2
+    return size
+
+
+def common_end(one: str, i: int, two: str, j: int) -> int:
+    """How many characters agree before two places."""
+    size, limit = 0, min(i, j)
+    step = 64
+    while step and size < limit:
+        take = min(step, limit - size)
+        if one[i - size - take : i - size] == two[j - size - take : j - size]:
+            size += take
+            step *= 2
+        else:
+            step = take // 2
+    return size
+
+
+def locate(passages: Iterable[tuple[str, str]], corpus: Corpus) -> list[Place]:
+    """The place of each (document id, text) in its own document."""
+    asked = list(passages)
+    by_document: dict[str, list[int]] = {}
+    for row, (doc_id, _) in enumerate(asked):
+        by_document.setdefault(doc_id, []).append(row)
+    documents = corpus.get_many(by_document)
+    found = [Place("no document")] * len(asked)
+    for doc_id, rows in by_document.items():
+        document = documents.get(doc_id)
+        if document is None:
+            continue
+        source = Source(document.text)  # one index at a time
+        for row in rows:
+            found[row] = source.find(asked[row][1])
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Locating:
+    """What came of looking for chunks in their documents: the place of each chunk that was looked for."""
+
+    places: Mapping[str, Place]
+
+    def with_status(self, *statuses: Status) -> list[str]:
+        """The chunks that came out so."""
+        return [chunk_id for chunk_id, place in self.places.items() if place.status in statuses]
+
+    def __str__(self) -> str:
+        counts = Counter(place.status for place in self.places.values())
+        words: dict[Status, str] = {
+            "exact": "as they are",
+            "forgiven": "but for white space or Unicode form",
+            "cut": "without a header or footer",
+        }
+        found = [f"{counts[status]} {said}" for status, said in words.items() if counts[status]]
+        lost = [f"{counts[status]} {said}" for status, said in _UNPLACED.items() if counts[status]]
+        total = sum(counts[status] for status in words)
+        detail = f" ({', '.join(found)})" if found else ""
+        return f"{total} of {len(self.places)} chunks found by their text{detail}" + "".join(f"; {one}" for one in lost)
+
+
+_UNPLACED: dict[Status, str] = {
+    "ambiguous": "in several places of their document",
+    "absent": "not in their document",
+    "no document": "of a document that the corpus lacks",
+}
+
+
+def located(chunks: Chunks, corpus: Corpus) -> tuple[Chunks, Locating]:
+    """A chunk table with the offsets that it lacks, found by the texts of its chunks; and what came of it.
+
+    A chunk whose text has no place, or several, stays without offsets; the table then knows why.
+    """
+    rows = [row for row, text in enumerate(chunks.text) if text is not None and chunks.start[row] < 0]
+    asked = ((chunks.doc_ids[int(chunks.doc[row])], chunks.text[row] or "") for row in rows)
+    start, end = chunks.start.copy(), chunks.end.copy()
+    places: dict[str, Place] = {}
+    why: dict[str, str] = {}
+    for row, place in zip(rows, locate(asked, corpus), strict=True):
+        places[chunks.ids[row]] = place
+        start[row], end[row] = place.start, place.end
+        if not place.found:
+            doc_id = chunks.doc_ids[int(chunks.doc[row])]
+            why[chunks.ids[row]] = {
+                "ambiguous": f"its text stands in {place.times} places of {doc_id!r}",
+                "absent": f"its text does not stand in {doc_id!r}",
+            }.get(place.status, f"the corpus has no document {doc_id!r}")
+    table = Chunks(chunks.ids, chunks.doc_ids, chunks.doc, start, end, chunks.text, chunks.source, unplaced=why)
+    return table, Locating(places)
