@@ -12,7 +12,6 @@ from pytest_retrieval_eval.gates.options import Options
 from pytest_retrieval_eval.gates.side import Side, where_text
 from pytest_retrieval_eval.gates.verdict import Status, Verdict
 from pytest_retrieval_eval.gates.wording import counted, listed, shown
-from pytest_retrieval_eval.measures.evaluate import Evaluation
 
 # The worst first.
 _ORDER: tuple[Status, ...] = ("failed", "inconclusive", "weak", "passed", "updated")
@@ -61,9 +60,9 @@ def _values(text: str) -> list[str]:
 
 def sliced(side: Side, name: str, ids: frozenset[str]) -> Side:
     """One side, for these queries alone; nothing is located again."""
-    whole = side.evaluation
-    evaluation = Evaluation(whole.qrels, whole.run, whole.ranks, whole.measures, side.dataset.queries, ids)
-    return replace(side, evaluation=evaluation, select=ids, where=", ".join(filter(None, (side.where, name))))
+    return replace(
+        side, evaluation=side.evaluation.narrowed(ids), select=ids, where=", ".join(filter(None, (side.where, name)))
+    )
 
 
 def slice_notes(side: Side, options: Options) -> list[str]:

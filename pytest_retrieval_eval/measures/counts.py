@@ -23,6 +23,7 @@ class Short:
         return filled if self.lists == 1 else f"{self.lists} lists end above rank {self.cutoff}: {filled}"
 
 
+_JUDGMENT = "judgment"
 # One and many; with True the words for trec_eval's way of counting.
 _RETURNED_NOTHING = {
     False: ("query returned nothing", "queries returned nothing"),
@@ -50,7 +51,7 @@ class QueryCounts:
     the run has no document for them; ``not_in_collection`` are in the run alone; ``failed`` are those for
     which the retriever raised. ``duplicates`` counts the documents that a list repeats, ``short`` the lists
     that end above a cut-off that was asked for. ``trec`` and ``complete`` say that queries counted as in
-    trec_eval.
+    trec_eval. ``noun`` is what one label is called; for gold spans "judged" is to have one.
     """
 
     judged: int = 0
@@ -64,6 +65,7 @@ class QueryCounts:
     short: tuple[Short, ...] = ()
     trec: bool = False
     complete: bool = False
+    noun: str = _JUDGMENT
 
     def notes(self) -> tuple[str, ...]:
         """What is worth saying, a sentence each; empty where every query counted and every list was full.
@@ -71,16 +73,22 @@ class QueryCounts:
         >>> QueryCounts(returned_nothing=("2",), not_in_collection=("9",)).notes()
         ('1 query returned nothing: 2', '1 run query has no judgments: 9')
         """
+        unlabelled = ("query is unjudged and not counted", "queries are unjudged and not counted")
+        if self.noun != _JUDGMENT:
+            unlabelled = (
+                f"query has no {self.noun} and is not counted",
+                f"queries have no {self.noun} and are not counted",
+            )
         lines = [
             _note(self.returned_nothing, *_RETURNED_NOTHING[self.trec and not self.complete]),
-            _note(self.unjudged, "query is unjudged and not counted", "queries are unjudged and not counted"),
+            _note(self.unjudged, *unlabelled),
             _note(self.without_relevant, *_WITHOUT_RELEVANT[self.trec]),
             _note(
                 self.unanswerable,
                 "query is unanswerable and not counted",
                 "queries are unanswerable and not counted",
             ),
-            _note(self.not_in_collection, "run query has no judgments", "run queries have no judgments"),
+            _note(self.not_in_collection, f"run query has no {self.noun}s", f"run queries have no {self.noun}s"),
             _note(self.failed, "query made the retriever fail", "queries made the retriever fail"),
         ]
         if self.duplicates:

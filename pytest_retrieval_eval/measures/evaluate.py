@@ -10,6 +10,7 @@ import importlib
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
@@ -18,9 +19,10 @@ from numpy.typing import NDArray
 from pytest_retrieval_eval.errors import DataError, GateError, MeasureError, did_you_mean
 from pytest_retrieval_eval.measures import nested, registry
 from pytest_retrieval_eval.measures.counts import QueryCounts, Short
+from pytest_retrieval_eval.measures.evidence import RANKS, Evidence, Given, evidence_of
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.nested import reads_degrees, resolve, score
-from pytest_retrieval_eval.measures.ranks import Bools, Floats, JudgedRanks, judged_ranks, read_only
+from pytest_retrieval_eval.measures.ranks import Bools, Floats, JudgedRanks, read_only
 from pytest_retrieval_eval.measures.scores import Counted, Scores, TieInterval
 
 __all__ = ["Evaluation", "QueryCounts", "Scores", "Short", "TieInterval", "evaluate"]
@@ -30,13 +32,14 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.qrels import Qrels
     from pytest_retrieval_eval.collection.queries import Queries
     from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.spans import Spans
     from pytest_retrieval_eval.measures.bounds import Bounds
 
 _Kind = TypeVar("_Kind", np.float64, np.bool_)
 
 
 def evaluate(
-    qrels: Qrels,
+    qrels: Qrels | None,
     run: Run,
     measures: str | Measure | Iterable[str | Measure],
     *,
@@ -46,8 +49,9 @@ def evaluate(
     complete: bool = False,
     unit: Literal["document"] | None = None,
     chunks: Chunks | None = None,
+    spans: Spans | None = None,
 ) -> Evaluation:
-    """Measure a run on qrels.
+    """Measure a run on qrels, or on gold spans.
 
     A query counts for a ranking measure if at least one of its documents is relevant at the measure's
     level, and with value 0 if the run lacks it or returned nothing. It does not count if it has no
@@ -62,6 +66,10 @@ def evaluate(
     With ``unit="document"`` the run ranks chunks and the labels are on documents: each document stands at the
     rank of its best chunk (see ``Run.by_document``; ``chunks`` says which document a chunk is part of, where
     the hits do not), and k counts documents.
+
+    Measures of spans (``span_recall@5``) read ``spans`` and not the qrels, which may be None; where the hits do not
+    say which part of which document they are, ``chunks`` does. A query counts if it has gold at the level. Measures of
+    both kinds may be asked for at once.
 
     Raises MeasureError for a measure that is unknown or does not fit the grades, GateError where the qrels
     judge nothing or the run has no query at all, DataError where ``select`` names a query that the
@@ -86,24 +94,28 @@ def evaluate(
     if unit not in (None, "document"):
         raise MeasureError(f"unit={unit!r}: expected 'document', or nothing where the labels are on what is ranked.")
     if unit is not None:
+        if spans is not None:
+            raise MeasureError(
+                "unit='document' ranks documents, and spans are measured on chunks: give one of the two."
+            )
         run = run.by_document(chunks)
-    elif chunks is not None:
-        raise MeasureError("chunks say which documents are ranked: they go with unit='document'.")
+    elif chunks is not None and spans is None:
+        raise MeasureError("chunks say which parts of documents are ranked: they go with unit='document' or spans.")
     wanted = [measures] if isinstance(measures, (str, Measure)) else list(measures)
     if not wanted:
         raise MeasureError("no measure was asked for; name at least one, such as recall@5.")
     names = tuple(dict.fromkeys(_measure(name) for name in wanted))
-    if not len(qrels):
-        raise GateError(f"{qrels.source or 'the qrels'} judge no document, so that nothing can be measured.")
-    if qrels.scale == "unit" and float(qrels.grades.max()) > 1.0 + 1e-6:
+    if qrels is not None and len(qrels) and qrels.scale == "unit" and float(qrels.grades.max()) > 1.0 + 1e-6:
         raise DataError(
             f"{qrels.source or 'the qrels'} are on the unit scale and have the label "
             f"{float(qrels.grades.max()):g}; expected labels from 0 to 1, or the scale levels."
         )
-    ranks = judged_ranks(qrels, run, trec=trec)
-    if not ranks.in_run.any() and not ranks.unknown:
+    given = Given(run, qrels, queries, spans, chunks, trec)
+    kind = registry.reads(names[0])
+    evidence = evidence_of(kind, given)
+    if not evidence.ranks.in_run.any() and not evidence.ranks.unknown:
         raise GateError(f"the run {run.name or run.source or 'given'} has no query at all: nothing can be measured.")
-    evaluation = Evaluation(qrels, run, ranks, names, queries, select, trec=trec, complete=complete)
+    evaluation = Evaluation(evidence, given, names, select, kind=kind, complete=complete)
     for name in names:
         evaluation.scores(name)
     return evaluation
@@ -113,48 +125,70 @@ class Evaluation:
     """The scores of one run on one set of labels, for any number of measures.
 
     ``measures`` are those that were asked for, in that order, and iterating gives their ``Scores``;
-    ``scores`` (or ``evaluation[...]``) gives any other measure's as well.
+    ``scores`` (or ``evaluation[...]``) gives any other measure's as well. ``qrels`` are the labels, ``ranks`` the
+    table and ``counts`` the account of the evidence that the first measure reads: of a measure of spans the labels
+    are the gold spans. Measures of another kind of evidence are handed to an evaluation of that kind.
     """
 
     def __init__(
         self,
-        qrels: Qrels,
-        run: Run,
-        ranks: JudgedRanks,
+        evidence: Evidence,
+        given: Given,
         measures: tuple[Measure, ...],
-        queries: Queries | None = None,
         select: Collection[str] | None = None,
         *,
-        trec: bool = False,
+        kind: str = RANKS,
         complete: bool = False,
     ) -> None:
-        self.qrels = qrels
-        self.run = run
-        self.ranks = ranks
+        self.evidence = evidence
+        self.given = given
+        self.kind = kind
+        self.qrels = evidence.labels
+        self.run = given.run
+        self.ranks = evidence.ranks
         self.measures = measures
-        self.trec = trec
+        self.trec = given.trec
         self.complete = complete
-        self._queries = queries
+        self._queries = queries = given.queries
         self._select = None if select is None else frozenset(select)
         self._scores: dict[Measure, Scores] = {}
         self._bounds: dict[Measure, Bounds] = {}
         self._counted: dict[object, Counted] = {}
         self._counts: QueryCounts | None = None
         self._warnings: tuple[str, ...] | None = None
+        self._others: dict[str, Evaluation] = {}
         self._check_select()
-        ids = qrels.query_ids
+        ids = self.qrels.query_ids
         inside = np.ones(len(ids), bool)
         if self._select is not None:
             inside &= np.fromiter((query_id in self._select for query_id in ids), bool, len(ids))
         # trec_eval knows no unanswerable queries.
-        if not trec and queries is not None and queries.unanswerable:
+        if not self.trec and queries is not None and queries.unanswerable:
             unanswerable = queries.unanswerable
             inside &= np.fromiter((query_id not in unanswerable for query_id in ids), bool, len(ids))
         self._inside: Bools = inside
 
+    def narrowed(self, select: Collection[str]) -> Evaluation:
+        """The same for these queries alone; nothing is found again."""
+        return Evaluation(self.evidence, self.given, self.measures, select, kind=self.kind, complete=self.complete)
+
+    def _home(self, measure: Measure) -> Evaluation:
+        """The evaluation of the kind of evidence that the measure reads: this one, or one beside it."""
+        kind = registry.reads(measure)
+        if kind == self.kind:
+            return self
+        if kind not in self._others:
+            evidence = evidence_of(kind, self.given)
+            other = Evaluation(evidence, self.given, (), self._select, kind=kind, complete=self.complete)
+            self._others[kind] = other
+        return self._others[kind]
+
     def scores(self, measure: str | Measure) -> Scores:
         """The scores of a measure, computed now if it was not asked for before. Raises MeasureError."""
         name = measure if isinstance(measure, Measure) and measure in self._scores else _measure(measure)
+        home = self._home(name)
+        if home is not self:
+            return home.scores(name)
         if name not in self._scores:
             counted = self._count(name)
             values = self._values(name, self.ranks, counted)
@@ -179,8 +213,11 @@ class Evaluation:
         ties move it, GateError where no query counts.
         """
         name = _measure(measure)
+        home = self._home(name)
+        if home is not self:
+            return home.ties(name)
         scores, counted = self.scores(name), self._count(name)
-        if not self.ranks.tied():
+        if not self.evidence.tied:
             only = scores.overall
             return TieInterval(name, only, only, scores.query_ids, scores.values, scores.values, lambda: only)
         if self.trec and self.counts.duplicates:
@@ -233,6 +270,9 @@ class Evaluation:
         from pytest_retrieval_eval.measures.bounds import Bounds, bounds_of
 
         name = _measure(measure)
+        home = self._home(name)
+        if home is not self:
+            return home.bounds(name)
         if name in self._bounds:
             return self._bounds[name]
         counted, why = self._count(name), partial(self._why_none, name)
@@ -285,7 +325,8 @@ class Evaluation:
         """What the qrels and the run warned of, and where reading scores as float32 made ties (``trec``)."""
         if self._warnings is None:
             note = self._float32_note() if self.trec else ""
-            self._warnings = (*self.qrels.warnings, *self.run.warnings, *([note] if note else []))
+            found = (*self.qrels.warnings, *self.run.warnings, *self.evidence.warnings)
+            self._warnings = (*found, *([note] if note else []))
         return self._warnings
 
     def to_frame(self) -> Any:
@@ -407,20 +448,22 @@ class Evaluation:
         relevant = self._relevant(measure)
         if not relevant.any():
             level = f">= {measure.rel:g}" if self._by_level(measure) else "above 0"
-            return said + f"no document has grade {level}; the highest grade in {source} is {facts.highest:g}."
-        return said + (
-            f"the {int(relevant.sum())} queries of {source} with a relevant document are unanswerable or not selected."
-        )
+            what = "document" if self.evidence.judged else self.evidence.noun
+            return said + f"no {what} has grade {level}; the highest grade in {source} is {facts.highest:g}."
+        what = "a relevant document" if self.evidence.judged else f"a {self.evidence.noun}"
+        return said + (f"the {int(relevant.sum())} queries of {source} with {what} are unanswerable or not selected.")
 
     def _check_select(self) -> None:
         if self._select is None:
             return
         if not self._select:
             raise GateError("the selection holds no query, so that nothing can be measured.")
-        unknown = self._select.difference(self.qrels.query_ids, self._queries or ())
+        given = self.given
+        collections = (labels.query_ids for labels in (self.qrels, given.qrels, given.spans) if labels is not None)
+        known = list(dict.fromkeys((*chain.from_iterable(collections), *(self._queries or ()))))
+        unknown = self._select.difference(known)
         if unknown:
             first = min(unknown)
-            known = [*self.qrels.query_ids, *(self._queries or ())]
             raise DataError(
                 f"the selection names {len(unknown)} "
                 f"{'query that is' if len(unknown) == 1 else 'queries that are'} neither in "
@@ -474,6 +517,7 @@ class Evaluation:
             short=tuple(short),
             trec=self.trec,
             complete=self.complete,
+            noun=self.evidence.noun,
         )
 
     def _beyond_qrels(self, queries: Queries) -> list[str]:

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Literal
 
 from pytest_retrieval_eval.errors import MeasureError
+from pytest_retrieval_eval.measures.evidence import RANKS
 from pytest_retrieval_eval.measures.registry import (
     ENTRY_POINTS,
     Counts,
@@ -41,6 +42,7 @@ def measure(
     spellings: Sequence[str] = (),
     low: float = 0.0,
     high: float = 1.0,
+    reads: str = RANKS,
 ) -> Callable[[Score], Definition]:
     """Make a measure of a function over the judged ranks, and register it for the whole process.
 
@@ -82,6 +84,7 @@ def measure(
             spellings=tuple(spellings),
             low=low,
             high=high,
+            reads=reads,
         )
         known = find(made.name)
         if known is not None and known.name == made.name and _place(known) == _place(made):

@@ -36,12 +36,22 @@ def score(ranks: JudgedRanks, measure: Measure) -> Floats:
 
 def condense(ranks: JudgedRanks, measure: Measure) -> JudgedRanks:
     """The lists without unjudged documents."""
-    return ranks.condensed()
+    return _judged(ranks, measure).condensed()
 
 
 def cut(ranks: JudgedRanks, measure: Measure) -> JudgedRanks:
     """The top k of the lists."""
-    return ranks if measure.cutoff is None else ranks.cut(measure.cutoff)
+    return ranks if measure.cutoff is None else _judged(ranks, measure).cut(measure.cutoff)
+
+
+def _judged(ranks: JudgedRanks, measure: Measure) -> JudgedRanks:
+    """A table of judged documents, which can be made anew; one of other evidence has more beside it."""
+    if ranks.beside is not None:
+        raise MeasureError(
+            f"{measure}: {measure.name} makes other lists of judged documents, and {measure.innermost} reads gold "
+            "spans or other evidence."
+        )
+    return ranks
 
 
 def _rises_when_cut(measure: Measure) -> bool:

@@ -165,11 +165,13 @@ class JudgedRanks:
     query of the qrels, ``returned`` is the length of its list (0 where the run has none), ``in_run``
     whether the run names the query at all, ``ties`` how many documents stand in a tie. ``unknown`` are the
     run's queries that the qrels lack. ``trec`` says that trec_eval's rules hold: it takes a negative grade
-    for no judgment. ``end`` is set in tables for closed forms over ties alone (``ending``).
+    for no judgment. ``end`` is set in tables for closed forms over ties alone (``ending``). ``beside`` is what
+    measures of another kind of evidence read; None in a table of judged documents.
     """
 
     __slots__ = (
         "_cache",
+        "beside",
         "end",
         "facts",
         "grade",
@@ -202,6 +204,7 @@ class JudgedRanks:
         scale: str = "levels",
         trec: bool = False,
         end: int | None = None,
+        beside: object = None,
     ) -> None:
         order = _order(query, rank)
         if order is not None:
@@ -217,6 +220,7 @@ class JudgedRanks:
         self.scale = scale
         self.trec = trec
         self.end = end
+        self.beside = beside
         self._cache: dict[object, object] = {}
 
     @classmethod

@@ -6,15 +6,29 @@ import inspect
 import re
 from collections.abc import Iterator
 
+from pytest_retrieval_eval.collection.chunks import Chunk, Chunks
 from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.spans import Spans
 from pytest_retrieval_eval.measures import registry
 from pytest_retrieval_eval.measures.evaluate import evaluate
+from pytest_retrieval_eval.measures.evidence import RANKS
 from pytest_retrieval_eval.measures.names import PROVIDER, Measure
 from pytest_retrieval_eval.measures.registry import Definition, Parameter
 
 QRELS = {"q": {"d1": 3, "d3": 2, "d5": 2, "d4": 1}}
 RUN = {"q": ["d7", "d3", "d1", "d9", "d4"]}
+CHUNKS = {
+    "d7": Chunk("guide", 0, 400),
+    "d3": Chunk("guide", 400, 800),
+    "d1": Chunk("faq", 0, 400),
+    "d9": Chunk("guide", 800, 1200),
+    "d4": Chunk("faq", 400, 800),
+}
+SPANS = {"q": [("guide", 300, 700), ("faq", 100, 200), ("rules", 0, 100)]}
+
+# What measures of another kind of evidence read.
+_READS = {"spans": "gold spans, and which part of which document each hit is; no judgments"}
 
 _HEAD = """\
 # Measures
@@ -49,8 +63,17 @@ measure is the mean over the queries that count, unless it says otherwise.
   scikit-learn's average precision is `map(denominator=retrieved)`.
 * **Measures that are not here**: `ir_measures:Compat(p=0.9)` asks the package ir_measures (the extra `ir_measures`) for
   its measure of that name, on our order of documents. [Your own](../how-to/measures.md) are a function away.
+* **Gold spans**: the measures that begin with `span_` read passages (document, start, end) in the place of judgments,
+  so that they stay comparable when documents are cut into other chunks. k counts hits. A span is *found* at the first
+  rank r down to which the hits cover at least `min_coverage` of its characters (0.5), together if need be. Spans
+  found at one rank take it and the next: the j-th to be found has the effective rank e_j = max(r_j, e_(j-1) + 1), so
+  that a giant chunk gains nothing over separate ones. Spans of one group are alternatives: one of them is enough, and
+  R counts groups. A query counts if it has a gold span at the measure's level. The order of hits with equal scores is
+  that of the run; how far it moves a value is not known.
 
 The examples are of one query: d7, d3, d1, d9, d4 were returned, in this order; the grades are d1 3, d3 2, d5 2, d4 1.
+For gold spans these are chunks: d7, d3 and d9 the characters 0–400, 400–800 and 800–1200 of the guide, d1 and d4
+0–400 and 400–800 of the FAQ; gold are 300–700 of the guide, 100–200 of the FAQ and 0–100 of the rules.
 """
 
 
@@ -64,6 +87,7 @@ def section(definition: Definition) -> str:
     """One measure: what it is, its parameters, bounds, names, source, and its value in the example."""
     said, meaning = _sentence(_said(definition.score)), _sentence(definition.meaning)
     rows = [
+        ("reads", _sentence(_READS.get(definition.reads, "" if definition.reads == RANKS else definition.reads))),
         ("definition", "" if said == meaning else said),
         ("on the unit scale", _unit(definition)),
         ("cut-off", {"required": "needed", "optional": "may be given", "none": "none"}[definition.cutoff]),
@@ -94,6 +118,8 @@ def _unit(definition: Definition) -> str:
         return _sentence(_said(definition.graded))
     if definition.table is not None:
         return "What the measure inside says."
+    if definition.reads != RANKS:
+        return ""
     return "Needs `rel`." if definition.binary else ""
 
 
@@ -149,5 +175,5 @@ def _examples(definition: Definition) -> list[tuple[Measure, float]]:
     for key, parameter in definition.parameters.items():
         words = [word for word in parameter.words if word != parameter.default]
         wanted += [Measure.of(definition.name, cutoff, **given, **{key: word}) for word in words]
-    found = evaluate(Qrels.of(QRELS), Run.of(RUN), wanted)
+    found = evaluate(Qrels.of(QRELS), Run.of(RUN), wanted, spans=Spans.of(SPANS), chunks=Chunks.of(CHUNKS))
     return [(scores.measure, scores.overall) for scores in found]

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_retrieval_eval.errors import MeasureError, did_you_mean
+from pytest_retrieval_eval.measures.evidence import RANKS, check_kind
 
 if TYPE_CHECKING:
     import numpy as np
@@ -79,6 +80,9 @@ class Definition:
     ``placed`` the parameter that other tools write in the place of the cut-off. ``binary`` measures divide
     documents at a level, and take the parameter ``rel``; ``graded`` is what they score on the unit scale,
     where nobody names a level.
+
+    ``reads`` is the kind of evidence that the table is of: ``ranks``, the ranks of judged documents, or another
+    that ``register_evidence`` knows, such as ``spans``.
     """
 
     name: str
@@ -103,6 +107,7 @@ class Definition:
     placed: str = ""
     low: float = 0.0
     high: float = 1.0
+    reads: str = RANKS
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -143,7 +148,7 @@ def _load() -> None:
     global _loaded
     if not _loaded:
         _loaded = True
-        for room in ("ranking", "interpolated", "user_models", "incomplete", "sets", "nested", "foreign"):
+        for room in ("ranking", "interpolated", "user_models", "incomplete", "sets", "nested", "spans", "foreign"):
             importlib.import_module(f"pytest_retrieval_eval.measures.{room}")
         if _is_offered():
             _broken.extend(importlib.import_module("pytest_retrieval_eval.measures.extending").add_entry_points())
@@ -177,6 +182,7 @@ def register(definition: Definition) -> None:
     _load()
     if _definitions.get(definition.name) is definition:
         return
+    check_kind(definition.reads, definition.name)
     spelled = [definition.name, *definition.spellings, *definition.stems, *definition.readings]
     for word in spelled:
         if owner := _owner(word):
@@ -262,6 +268,11 @@ def bounds(measure: Measure) -> tuple[float, float]:
     """The least and the most that the measure can be for a query: those of the innermost measure."""
     innermost = chain(measure)[-1][0]
     return innermost.low, innermost.high
+
+
+def reads(measure: Measure) -> str:
+    """The kind of evidence that the measure reads: that of the innermost one."""
+    return definition(measure.innermost.name).reads
 
 
 def aggregate(measure: Measure) -> tuple[Aggregate, Measure]:

@@ -16,6 +16,7 @@ from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.measures import registry
 from pytest_retrieval_eval.measures.evaluate import Evaluation, evaluate
+from pytest_retrieval_eval.measures.evidence import Evidence, Given
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.ranks import JudgedRanks
 
@@ -75,7 +76,7 @@ def ours(name: str, setting: str) -> Measure:
 def in_double_precision(qrels: Qrels, run: Run) -> Evaluation:
     """trec_eval's topics, on the order that 64-bit scores give."""
     ranks = JudgedRanks.of(qrels, run.locate(qrels), trec=True)
-    return Evaluation(qrels, run, ranks, (), trec=True)
+    return Evaluation(Evidence(qrels, ranks, judged=True, tied=ranks.tied()), Given(run, qrels, trec=True), ())
 
 
 @pytest.mark.parametrize(("folder", "setting"), FILES, ids=lambda part: str(part).removeprefix("conformance/"))

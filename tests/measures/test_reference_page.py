@@ -34,6 +34,14 @@ BY_HAND = {
     "set_f1": 2 * 3 / (5 + 4),
     "num_rel_ret": 3,
     "gm(map)": 0.4417,
+    # Found are a span at rank 2 (its share is 1/4 at rank 1) and one at rank 3, of three.
+    "span_recall@5": 2 / 3,
+    "span_coverage@5": (400 + 100) / 600,
+    "span_precision@5": (400 + 100) / (5 * 400),
+    "span_iou@5": 500 / (2000 + 600 - 500),
+    "span_ndcg": (1 / log2(3) + 1 / 2) / (1 + 1 / log2(3) + 1 / 2),
+    "span_mrr@3": 1 / 2,
+    "span_map": (1 / 2 + 2 / 3) / 3,
 }
 
 

@@ -23,7 +23,9 @@ Grades: TypeAlias = dict[str, dict[str, float]]
 Lists: TypeAlias = dict[str, dict[str, float]]
 
 OURS = [
-    one for one in registry.definitions() if one.module.startswith("pytest_retrieval_eval.") and one.name != PROVIDER
+    one
+    for one in registry.definitions()
+    if one.module.startswith("pytest_retrieval_eval.") and one.name != PROVIDER and one.reads == "ranks"
 ]
 PLAIN = [one for one in OURS if one.table is None]
 # What has no closed form, by the name of the measure inside.

@@ -1,0 +1,88 @@
+"""What a measure reads of a run: where judged documents stand, what chunks hold of gold spans, and other such things.
+
+Each kind of evidence is found once for a run, however many measures read it, and has the same form: labels that say
+what there is to be found for each query, and a table that says where the run has it. So one way of counting queries,
+one ``Scores`` and one kind of verdict serve all measures. A new kind registers the function that finds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from pytest_retrieval_eval.errors import GateError, MeasureError, did_you_mean
+
+if TYPE_CHECKING:
+    from pytest_retrieval_eval.collection.chunks import Chunks
+    from pytest_retrieval_eval.collection.qrels import Qrels
+    from pytest_retrieval_eval.collection.queries import Queries
+    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.spans import Spans
+    from pytest_retrieval_eval.measures.ranks import JudgedRanks
+
+RANKS = "ranks"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Given:
+    """All that ``evaluate`` was given; each kind of evidence takes what it needs, and says what is missing."""
+
+    run: Run
+    qrels: Qrels | None = None
+    queries: Queries | None = None
+    spans: Spans | None = None
+    chunks: Chunks | None = None
+    trec: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """What there is to be found, and where a run has it.
+
+    ``labels`` name the queries and what each of them asks for; ``ranks`` is the table that measures get, and what
+    else they read lies in its ``beside``. ``noun`` is what one label is called. ``judged`` says that a document
+    without a label is one that nobody judged, so that judged@k, bounds and pairs to judge mean something. ``tied``
+    says that another order of equal scores could move a value.
+    """
+
+    labels: Qrels
+    ranks: JudgedRanks
+    noun: str = "judgment"
+    judged: bool = False
+    tied: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+Find: TypeAlias = "Callable[[Given], Evidence]"
+
+
+def _judged_ranks(given: Given) -> Evidence:
+    from pytest_retrieval_eval.measures.ranks import judged_ranks
+
+    qrels, source = given.qrels, "the qrels"
+    if qrels is None or not len(qrels):
+        source = qrels.source if qrels is not None and qrels.source else source
+        raise GateError(f"{source} judge no document, so that nothing can be measured.")
+    ranks = judged_ranks(qrels, given.run, trec=given.trec)
+    return Evidence(qrels, ranks, judged=True, tied=ranks.tied())
+
+
+_kinds: dict[str, Find] = {RANKS: _judged_ranks}
+
+
+def register_evidence(kind: str, find: Find) -> None:
+    """Add a kind of evidence, which definitions of measures then name in ``reads``. To add it again changes nothing."""
+    if _kinds.setdefault(kind, find) is not find:
+        raise MeasureError(f"the evidence {kind!r} is registered already; give yours another name.")
+
+
+def check_kind(kind: str, measure: str) -> None:
+    """Refuse a kind of evidence that nobody finds."""
+    if kind not in _kinds:
+        raise MeasureError(f"the measure {measure} reads {kind!r}, which nothing finds; {did_you_mean(kind, _kinds)}")
+
+
+def evidence_of(kind: str, given: Given) -> Evidence:
+    """The evidence of one kind. Raises a GateError that says what is missing."""
+    return _kinds[kind](given)
