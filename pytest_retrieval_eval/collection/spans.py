@@ -6,7 +6,7 @@ Such gold outlives a new chunking: what a chunk covers of it is found anew for e
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
@@ -173,6 +173,10 @@ class Spans:
         wanted = query_ids if isinstance(query_ids, (Set, Mapping)) else set(query_ids)
         kept = np.array([name in wanted for name in self.query_ids], np.bool_)
         return self.take(np.flatnonzero(kept[self.query]))
+
+    def moved(self, start: Ints, end: Ints, texts: Sequence[str | None], hashes: Sequence[str | None]) -> Spans:
+        """The same rows at other offsets."""
+        return replace(self, start=_frozen(start), end=_frozen(end), texts=texts, hashes=hashes, _cache={})
 
     def take(self, rows: Ints) -> Spans:
         """Some rows, in ascending order; queries and documents without a row are left out."""
