@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Protocol
 
 from pytest_retrieval_eval.errors import SettingsError, did_you_mean
 from pytest_retrieval_eval.readers import templates
@@ -60,14 +61,17 @@ class ChatPrompt:
             templates.check(getattr(self, name), f"the prompt's {name}", known, needed)
 
     @classmethod
-    def of(cls, value: ChatPrompt | Mapping[str, str] | None) -> ChatPrompt:
+    def of(cls, parts: Mapping[str, str]) -> ChatPrompt:
         """A prompt from some of its parts; those that are not given are the default's."""
-        if isinstance(value, ChatPrompt):
-            return value
-        for name in value or {}:
+        for name in parts:
             if name not in _PARTS:
                 raise SettingsError(f"a prompt has no part {name!r}; {did_you_mean(name, _PARTS)}")
-        return cls(**(value or {}))
+        return cls(**parts)
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """The parts as they stand."""
+        return asdict(self)
 
     def messages(self, query: str, documents: Sequence[Passage]) -> list[dict[str, str]]:
         """The messages for a query and its documents."""
@@ -81,6 +85,19 @@ class ChatPrompt:
         user = templates.fill(self.prompt if documents else self.closed_book, {"query": query, "documents": shown})
         system = templates.fill(self.system, {"query": query})
         return [{"role": "system", "content": system}] * bool(system) + [{"role": "user", "content": user}]
+
+
+class Messages(Protocol):
+    """What makes the messages of a request: :class:`ChatPrompt`, or another way to ask."""
+
+    @property
+    def identity(self) -> Mapping[str, object]:
+        """Everything that can change a message, in JSON values."""
+        ...
+
+    def messages(self, query: str, documents: Sequence[Passage]) -> list[dict[str, str]]:
+        """The messages for a query and its documents."""
+        ...
 
 
 class ServerReader:
@@ -103,7 +120,7 @@ class ServerReader:
         deployment: str = "",
         answers_as: str | None = None,
         pin: bool | None = None,
-        prompt: ChatPrompt | Mapping[str, str] | None = None,
+        prompt: Messages | Mapping[str, str] | None = None,
         document_chars: int | None = None,
         temperature: float | None = 0.0,
         top_p: float | None = 1.0,
@@ -127,7 +144,9 @@ class ServerReader:
         if document_chars is not None and (isinstance(document_chars, bool) or document_chars < 1):
             raise SettingsError(f"document_chars is {document_chars!r}; expected a whole number from 1")
         self._model = model
-        self._prompt = ChatPrompt.of(prompt)
+        self._prompt: Messages = (
+            ChatPrompt.of(prompt or {}) if prompt is None or isinstance(prompt, Mapping) else prompt
+        )
         self._document_chars = document_chars
         self._parameters = Parameters(
             temperature=temperature,
@@ -157,7 +176,7 @@ class ServerReader:
             "kind": "server",
             "model": model,
             "deployment": deployment,
-            "prompt": asdict(self._prompt),
+            "prompt": dict(self._prompt.identity),
             "parameters": dict(self._parameters),
             "document_chars": document_chars,
         }

@@ -16,13 +16,20 @@ def test_the_python_sessions_are_real(page):
     assert found.failed == 0
 
 
-def test_the_session_of_the_server_page_is_real(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("page", "reply", "examples", "calls"),
+    [
+        ("server-reader.md", "Ann", 9, 2),
+        ("judges.md", '{"thought": "It names the author.", "grade": 2}', 11, 1),
+    ],
+)
+def test_the_sessions_with_a_server_are_real(page, reply, examples, calls, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text = (ROOT / "docs" / "how-to" / "server-reader.md").read_text(encoding="utf-8")
-    with FakeServer([says("Ann")]) as server:
+    text = (ROOT / "docs" / "how-to" / page).read_text(encoding="utf-8")
+    with FakeServer([says(reply)]) as server:
         session = text.replace("http://localhost:8000/v1", server.url)
-        test = doctest.DocTestParser().get_doctest(session, {}, "server-reader.md", None, 0)
+        test = doctest.DocTestParser().get_doctest(session, {}, page, None, 0)
         found = doctest.DocTestRunner().run(test)
-    assert found.attempted >= 9
+    assert found.attempted >= examples
     assert found.failed == 0
-    assert len(server.requests) == 2
+    assert len(server.requests) == calls

@@ -1,0 +1,1 @@
+"""Everything that makes relevance labels: whatever they come from, they become a Qrels."""
