@@ -332,7 +332,7 @@ class Engine:
                 response = await client.post(self._url, content=content, headers=self._headers())
         except (TimeoutError, self._httpx.TimeoutException):
             return _Reply(error=f"did not answer within {self._timeout:g} s", retry=True, overloaded=True)
-        except self._httpx.TransportError as error:
+        except self._httpx.HTTPError as error:  # also a body that does not unpack
             return self._failed(error)
         return _read(response)
 
@@ -480,7 +480,11 @@ def _usage(body: Mapping[str, Any]) -> tuple[int, int] | None:
 
 def _place(url: str) -> str:
     """The URL as messages name it: without what may be secret in it."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        _httpx().URL(url)  # which knows more of what a URL may be
+    except (ValueError, _httpx().InvalidURL) as error:
+        raise SettingsError(f"the URL of a service cannot be read ({error})") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise SettingsError("the URL of a service must begin with http:// or https:// and name a host")
     if parts.username or parts.password:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -94,6 +95,10 @@ class Parameters(Mapping[str, object]):
         for name in extra or {}:
             if name in named or name in ("model", "messages", "n", "stream", "max_tokens"):
                 raise SettingsError(f"extra holds {name!r}, which has a setting of its own or cannot be changed")
+        try:
+            json.dumps(dict(extra or {}), allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise SettingsError(f"extra cannot be sent as JSON ({error})") from None
         self.max_tokens = max_tokens
         self._fields = {name: value for name, value in {**named, **(extra or {})}.items() if value is not None}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
@@ -189,6 +189,11 @@ class ServerReader:
         """
         items = list(items)
         return Readings(self, items, self._engine.run(self._call(item) for item in items))
+
+    def estimate(self, items: Iterable[Item]) -> tuple[int, int]:
+        """About how many tokens the items take at most: (read, written). Nothing is sent."""
+        calls = [(call.input_tokens, call.output_tokens) for call in map(self._call, items)]
+        return sum(read for read, _ in calls), sum(written for _, written in calls)
 
     def close(self) -> None:
         """Drop what is under way and close the connections."""

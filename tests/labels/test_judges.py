@@ -137,6 +137,13 @@ def test_grades_come_as_they_are_given():
         made.close()
 
 
+def test_an_estimate_of_the_tokens():
+    made = ServerJudge("http://127.0.0.1:9/v1", DATED, max_tokens=100)
+    read, written = made.estimate(pairs(10))
+    assert written == 1000
+    assert 10 * 300 < read < 10 * 700
+
+
 def test_documents_are_cut_where_that_is_said():
     found, requests = grade([reply(1)], [Pair("q", "d", "query", "0123456789")], document_chars=4)
     assert "\n0123\n" in requests[0].text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import signal
 import subprocess
 import sys
 import threading
@@ -346,6 +347,37 @@ def test_what_was_answered_can_be_read_after_the_calls_were_cancelled():
         made.close()
 
 
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers")
+def test_an_interrupt_loses_nothing_that_was_answered():
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with FakeServer(lambda request: says("x") if request.number < 6 else HANG) as server:
+            made = engine(server, concurrency=4)
+            stream = made.run([call() for _ in range(100)])
+            taken = []
+            with pytest.raises(KeyboardInterrupt):
+                signal.setitimer(signal.ITIMER_REAL, 0.5)
+                for number, _ in stream:
+                    taken.append(number)
+            stream.cancel()
+            taken += [number for number, _ in stream]
+            assert len(taken) == len(set(taken)) == 6
+            made.close()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_body_that_does_not_unpack_is_tried_again():
+    packed = Reply(raw=b"no gzip", headers={"Content-Encoding": "gzip"})
+    with FakeServer([packed, says("ok")]) as server:
+        answers, _ = run(server, [call()])
+    assert content(answers[0]) == "ok"
+
+
 def test_a_stream_that_is_left_makes_no_more_calls():
     with FakeServer(lambda request: says("x", delay=0.02)) as server:
         made = engine(server, concurrency=2)
@@ -456,7 +488,9 @@ def test_settings_that_cannot_be_meant(options):
         Engine("http://127.0.0.1:9/v1", **options)
 
 
-@pytest.mark.parametrize("url", ["localhost:8000/v1", "ftp://example.org", ""])
+@pytest.mark.parametrize(
+    "url", ["localhost:8000/v1", "ftp://example.org", "", "http://[::1", "http://a:b/", "http://a\x00"]
+)
 def test_urls_that_are_none(url):
-    with pytest.raises(SettingsError, match="must begin with http"):
+    with pytest.raises(SettingsError, match="the URL of a service"):
         Engine(url)

@@ -166,6 +166,14 @@ def test_documents_are_cut_and_never_the_query():
     assert (readings[0].truncated, readings[1].truncated) == (True, False)
 
 
+def test_an_estimate_sends_nothing_and_is_rather_too_much():
+    items = [Item("who did it?", (Passage("Ann did it. " * 50),))] * 3
+    made = ServerReader("http://127.0.0.1:9/v1", "m", max_tokens=20)
+    read, written = made.estimate(items)
+    assert written == 60
+    assert 3 * 200 <= read <= 3 * 350  # 600 bytes of text in the document, 40 words of prompt
+
+
 def test_a_repetition_has_another_seed():
     items = [Item("q", (), repetition) for repetition in range(3)]
     _, requests, made = read([says("x")], items, seed=5, temperature=0.7)
@@ -227,6 +235,7 @@ def test_the_key_is_not_in_the_identity_or_the_reader(monkeypatch):
         ({"seed": 1.5}, "seed is 1.5"),
         ({"extra": {"temperature": 1}}, "extra holds 'temperature'"),
         ({"extra": {"messages": []}}, "extra holds 'messages'"),
+        ({"extra": {"stop": {"a"}}}, "extra cannot be sent as JSON"),
         ({"document_chars": 0}, "document_chars is 0"),
         ({"model": ""}, "name of a model"),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -90,11 +90,19 @@ class ServerJudge:
 
     def grade(self, pairs: Sequence[Pair], *, repetition: int = 0) -> Iterator[tuple[int, Graded]]:
         """See :class:`~pytest_retrieval_eval.labels.judging.judge.Judge`."""
-        return self._asking.grade([Item(pair.query, (Passage(pair.text, pair.title),), repetition) for pair in pairs])
+        return self._asking.grade([_item(pair, repetition) for pair in pairs])
+
+    def estimate(self, pairs: Iterable[Pair]) -> tuple[int, int]:
+        """About how many tokens the pairs take at most, (read, written), with nothing in the cache. None is sent."""
+        return self.reader.estimate(_item(pair) for pair in pairs)
 
     def close(self) -> None:
         """Close the connections."""
         self._asking.close()
+
+
+def _item(pair: Pair, repetition: int = 0) -> Item:
+    return Item(pair.query, (Passage(pair.text, pair.title),), repetition)
 
 
 class ReaderJudge:
