@@ -6,7 +6,7 @@ tests, and a project's own fixtures under those names are never touched.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 import pytest
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.measured import Measured
     from pytest_retrieval_eval.gates.target import Target
     from pytest_retrieval_eval.gates.verdict import Verdict
+    from pytest_retrieval_eval.readers.store import ReadingCache
 
 T = TypeVar("T")
 
@@ -108,6 +109,14 @@ def retrieval_baseline(request: pytest.FixtureRequest, retrieval_context: Contex
 def retrieval_once(request: pytest.FixtureRequest) -> Callable[[str, Callable[[], T]], T]:
     """`retrieval_once(key, make)`: a value made once a session, also under pytest-xdist."""
     return session_of(request.config).once.get
+
+
+@pytest.fixture(scope="session")
+def retrieval_cache(request: pytest.FixtureRequest) -> Generator[ReadingCache, None, None]:
+    """The cache of what language models have read, as `retrieval_cache` and `--retrieval-cache-mode` say."""
+    readings = session_of(request.config).readings
+    yield readings
+    readings.close()
 
 
 def _takes_no_parameter(request: pytest.FixtureRequest) -> None:

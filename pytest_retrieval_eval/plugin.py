@@ -305,6 +305,7 @@ class SessionHooks:
                 f"the worker {name} sent {tally['sent']} results of gates and {self._received.get(name, 0)} arrived"
             )
         self._ledger.deselected |= tally["deselected"]
+        self._ledger.read(tally["readings"])
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -315,11 +316,13 @@ class SessionHooks:
                 "sent": self._sent,
                 "broken": self._ledger.broken,
                 "deselected": self._ledger.deselected,
+                "readings": self._session.readings_told(),
             }
             return
         if self._config.option.collectonly:
             return
         stopped = self._why_stopped(session)
+        self._ledger.read(self._session.readings_told())
         self._ledger.finish(self._session.settings, stopped=bool(stopped))
         if self._ledger.broken:
             self._ledger.complaints.insert(0, f"this session is not to be trusted: {self._ledger.broken}")
@@ -352,7 +355,7 @@ class SessionHooks:
     def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
         """One section, a line a gate, and the next command to run."""
         ledger = self._ledger
-        if not (ledger.has_verdicts or ledger.written or ledger.complaints or ledger.notes):
+        if not (ledger.has_verdicts or ledger.written or ledger.complaints or ledger.notes or ledger.readings):
             return
         from pytest_retrieval_eval.reports.terminal import summarise
 

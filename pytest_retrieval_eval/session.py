@@ -11,13 +11,14 @@ import hashlib
 import shutil
 import tempfile
 import threading
+import time
 import uuid
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.once import Once
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.measured import Measured
     from pytest_retrieval_eval.gates.tojudge import Pair
     from pytest_retrieval_eval.gates.verdict import Verdict
+    from pytest_retrieval_eval.readers.counters import Counters
+    from pytest_retrieval_eval.readers.store import ReadingCache
 
 NOTHING_COMPARED = (
     "this test asks for {fixtures} and compared nothing: a gate is measured when it is compared, as in "
@@ -170,6 +173,25 @@ class Session:
         """Values that are made once for all processes."""
         return Once(self.folder / "once" if self.is_worker else None)
 
+    @cached_property
+    def readings(self) -> ReadingCache:
+        """What language models have read; the same for all readers of this session."""
+        from pytest_retrieval_eval.readers.store import ReadingCache
+
+        # With `refresh` all processes mean the same moment, else each would read what another has just read.
+        since = self.once.get("since when readings are fresh", time.time)
+        return ReadingCache(self.settings.cache, self.settings.cache_mode, since=since)
+
+    def readings_told(self) -> dict[str, object] | None:
+        """What the readers of this process did, in builtin types; None where none was used."""
+        if "readings" not in self.__dict__ or not self.readings.clients:
+            return None
+        from pytest_retrieval_eval.readers.cache import told
+
+        counters, notes = told(self.readings)
+        self.readings.close()
+        return {"counters": counters.to_dict(), "notes": notes}
+
     def clean(self) -> None:
         """Remove the shared folder, if this process made it."""
         if not self.is_worker and "folder" in self.__dict__:
@@ -306,6 +328,17 @@ class Ledger:
         self.outcomes: dict[str, tuple[str, float]] = {}
         self.complaints: list[str] = []
         self.notes: list[str] = []
+        self.readings: Counters | None = None
+
+    def read(self, told: Mapping[str, Any] | None) -> None:
+        """Take in what the readers of one process did."""
+        if told is None:
+            return
+        from pytest_retrieval_eval.readers.counters import Counters
+
+        counters = Counters.from_dict(told["counters"])
+        self.readings = counters if self.readings is None else self.readings + counters
+        self.notes += [note for note in told["notes"] if note not in self.notes]
 
     def receive(self, nodeid: str, payload: dict[str, object] | None) -> None:
         """Take in one test's payload; a later attempt replaces an earlier one, also with nothing to tell (None)."""

@@ -16,6 +16,8 @@ from pytest_retrieval_eval.errors import SettingsError, did_you_mean
 
 IRDS = "irds:"  # what the id of a dataset of ir_datasets stands behind, as in collection.dataset
 UPDATE_MODES = ("new", "all")
+CACHE = ".retrieval-cache"
+CACHE_MODES = ("rw", "ro", "refresh", "off")
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://.+", re.DOTALL)
 
 
@@ -88,6 +90,12 @@ INI = (
         "keywords of gates that do not say otherwise, a line each: 'name = value', such as 'rule = each'",
     ),
     Ini(
+        "retrieval_cache",
+        "string",
+        CACHE,
+        "folder of what language models have read, so that they read it once",
+    ),
+    Ini(
         "retrieval_weak_drop",
         "float",
         0.02,
@@ -114,6 +122,12 @@ FLAGS = (
         "write the (query, document) pairs without a judgment that the gates of this session looked at, as .jsonl or "
         ".tsv, worst queries first",
         {"metavar": "PATH"},
+    ),
+    Flag(
+        "--retrieval-cache-mode",
+        "how what language models have read is kept: rw = look up and keep, ro = look up only, and a miss is an error, "
+        "refresh = read all anew, off = neither look up nor keep; default: rw",
+        {"metavar": "rw|ro|refresh|off"},
     ),
     Flag(
         "--retrieval-update-in-ci",
@@ -147,6 +161,8 @@ class Settings:
     update: Literal["new", "all"] | None = None
     json: Path | None = None
     to_judge: Path | None = None
+    cache: Path = Path(CACHE)
+    cache_mode: Literal["rw", "ro", "refresh", "off"] = "rw"
 
     @classmethod
     def parse(
@@ -171,6 +187,9 @@ class Settings:
                 f"--retrieval-update={update} is refused where CI is set: a baseline that a pipeline writes for "
                 "itself makes every gate pass. Write it on a desk and commit it, or add --retrieval-update-in-ci"
             )
+        mode = options.get("retrieval_cache_mode") or "rw"
+        if mode not in CACHE_MODES:
+            raise SettingsError(f"--retrieval-cache-mode={mode}: {did_you_mean(str(mode), CACHE_MODES)}")
         depth = cast(int, ini.get("retrieval_depth", 100))
         if depth < 1:
             raise SettingsError(f"retrieval_depth = {depth}: expected 1 or more")
@@ -199,6 +218,8 @@ class Settings:
             update=cast("Literal['new', 'all'] | None", update),
             json=json_path(options.get("retrieval_json"), here),
             to_judge=_to_judge(options.get("retrieval_to_judge"), here),
+            cache=root / str(ini.get("retrieval_cache") or CACHE),
+            cache_mode=cast('Literal["rw", "ro", "refresh", "off"]', mode),
         )
 
     @property

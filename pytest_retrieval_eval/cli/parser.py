@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from pytest_retrieval_eval.cli.console import PROGRAM, Console
 from pytest_retrieval_eval.errors import did_you_mean
+from pytest_retrieval_eval.settings import CACHE
 
 _RULES = ("mean", "noninferior", "significant", "each")
 
@@ -20,7 +21,7 @@ def parse(argv: Sequence[str], console: Console) -> argparse.Namespace:
     after ``--help`` and ``--version``.
     """
     parser, commands = _program()
-    for each in (parser, *commands.values()):
+    for each in (parser, *commands.values(), *(inner for command in commands.values() for inner in command.inner)):
         each.console = console
     first = next((word for word in argv if not word.startswith("-")), None)
     if first is None and not any(word in ("-h", "--help", "--version") for word in argv):
@@ -34,6 +35,7 @@ class _Parser(argparse.ArgumentParser):
     console: Console
 
     def __init__(self, **keywords: Any) -> None:
+        self.inner: list[_Parser] = []  # those of the commands of a command
         # An abbreviation that works today is another option's tomorrow.
         super().__init__(allow_abbrev=False, **keywords)
 
@@ -104,10 +106,17 @@ def _program() -> tuple[_Parser, dict[str, _Parser]]:
                 '--gate "recall@5 >= baseline - 0.01"'
             ),
         ),
+        "cache": commands.add_parser(
+            "cache",
+            help="Look after a cache of readings: stats, gc, verify, selfcheck, push, pull.",
+            description="Looks after a cache of what language models have read.",
+            epilog="Example: pytest-retrieval-eval cache pull s3://bucket/readings",
+        ),
     }
     _add_run(made["run"])
     _add_evaluate(made["evaluate"])
     _add_compare(made["compare"])
+    _add_cache(made["cache"])
     return parser, made
 
 
@@ -246,6 +255,45 @@ def _add_compare(parser: _Parser) -> None:
     parser.set_defaults(execute=_compare)
 
 
+def _add_cache(parser: _Parser) -> None:
+    commands = parser.add_subparsers(dest="what", required=True, metavar="WHAT", parser_class=_Parser)
+
+    def command(name: str, help: str) -> _Parser:
+        made: _Parser = commands.add_parser(name, help=help, description=help)
+        made.add_argument(
+            "--cache",
+            default=CACHE,
+            metavar="DIR",
+            help=f"The folder of the cache, as in the ini value retrieval_cache (default: {CACHE}).",
+        )
+        made.set_defaults(execute=_cache)
+        parser.inner.append(made)
+        return made
+
+    _add_json(command("stats", "Print, tab-separated, each reader's digest, number of readings and identity."))
+    add = command("gc", "Delete readings, and give their room back.").add_argument
+    add("--unused-for", type=_count, metavar="DAYS", help="Those that were not looked up for so many days.")
+    add("--reader", metavar="DIGEST", help="Those of the reader whose digest begins so; with --unused-for, of both.")
+    add = command("verify", "Check that each reading is what was stored; status 1 where one is not.").add_argument
+    add("--delete", action="store_true", help="Delete those that are damaged; they are read again when needed.")
+    add = command(
+        "selfcheck", "Read a sample again, one item at a time, and print the texts that are other than those kept."
+    ).add_argument
+    add(
+        "--reader",
+        required=True,
+        metavar="MODULE:NAME",
+        help="The reader, or what makes it when called, as an import string; the current folder is searched first.",
+    )
+    add("--of", metavar="DIGEST", help="Check the readings of the reader whose digest begins so (default: the same).")
+    add("--sample", type=_positive, default=100, metavar="N", help="Read N readings again (default: 100).")
+    for name, help in (
+        ("push", "Write the readings that a shared place does not have yet."),
+        ("pull", "Take in the readings of a shared place; what is here already stays."),
+    ):
+        command(name, help).add_argument("place", metavar="URL", help="A folder, or a URL that fsspec knows.")
+
+
 def _add_collection(parser: _Parser) -> None:
     parser.add_argument("qrels", metavar="QRELS", help="Relevance judgments: a file of them, or a dataset.")
     parser.add_argument("--split", metavar="NAME", help="Which qrels/NAME.tsv of a dataset folder (default: test).")
@@ -343,3 +391,11 @@ def _compare(arguments: argparse.Namespace, console: Console) -> int:
 
     with plugged(arguments.plugin):
         return compare_runs(arguments, console)
+
+
+def _cache(arguments: argparse.Namespace, console: Console) -> int:
+    from pytest_retrieval_eval.cli import caching
+
+    console.program = f"{PROGRAM} cache {arguments.what}"
+    done: int = getattr(caching, arguments.what)(arguments, console)
+    return done

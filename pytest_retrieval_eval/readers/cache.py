@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import cast
 
 from pytest_retrieval_eval.errors import GateError
@@ -13,7 +14,7 @@ from pytest_retrieval_eval.readers.kept import Kept
 from pytest_retrieval_eval.readers.reading import Item, Reader, Reading, identity_digest, item_keys
 from pytest_retrieval_eval.readers.store import MODES, CacheMissError, Claims, Mode, ReadingCache
 
-__all__ = ["MODES", "CacheMissError", "CachedReader", "Counters", "Mode", "ReadingCache", "summary_line"]
+__all__ = ["MODES", "CacheMissError", "CachedReader", "Counters", "Mode", "ReadingCache", "summary_line", "told"]
 
 Factory = Callable[[], Reader]
 _LIBRARIES = ("accelerate", "bitsandbytes", "openai", "peft", "ray", "tokenizers", "torch", "transformers", "vllm")
@@ -54,10 +55,12 @@ class CachedReader:
         identity: Mapping[str, object] | None = None,
         claim: int | None = None,
     ) -> None:
-        made = hasattr(reader, "read")
+        made = hasattr(reader, "read") and not isinstance(reader, type)
         self._reader = cast(Reader, reader) if made else None
         self._make = None if made else cast(Factory, reader)
-        self._identity = identity if identity is not None or made else getattr(reader, "identity", None)
+        told = None if made else getattr(reader, "identity", None)
+        # Of a class that makes it a property, only an instance has one.
+        self._identity = identity if identity is not None or not isinstance(told, Mapping) else told
         self._promised = not made and self._identity is not None
         self._cache = cache
         self._claim = claim
@@ -65,6 +68,7 @@ class CachedReader:
         self._unstored: dict[str, Kept] = {}
         self._nameless = False
         self.counters = Counters()
+        cache.clients.append(self)
 
     @property
     def identity(self) -> Mapping[str, object] | None:
@@ -79,16 +83,18 @@ class CachedReader:
         notes = list(self._cache.warnings)
         if self._nameless and self._cache.mode != "off":
             notes.append("the reader has no identity: its readings are not kept, and are made again in each session")
-        elif self._identity is not None:
-            versions = self._cache.versions(self._identity)
-            if len(versions) > 1:
-                shown = "; ".join(
-                    ", ".join(f"{name} {version}" for name, version in each.items()) or "unknown" for each in versions
-                )
-                notes.append(
-                    f"the readings of the reader {identity_digest(self._identity)[:12]} were made with several library "
-                    f"versions ({shown}); `pytest-retrieval-eval cache selfcheck` tells whether that changes texts"
-                )
+        versions: tuple[Mapping[str, str], ...] = ()
+        if self._identity is not None:
+            with suppress(GateError):  # what is wrong with the file is said by whoever reads
+                versions = self._cache.versions(self._identity)
+        if self._identity is not None and len(versions) > 1:
+            shown = "; ".join(
+                ", ".join(f"{name} {version}" for name, version in each.items()) or "unknown" for each in versions
+            )
+            notes.append(
+                f"the readings of the reader {identity_digest(self._identity)[:12]} were made with several library "
+                f"versions ({shown}); `pytest-retrieval-eval cache selfcheck` tells whether that changes texts"
+            )
         return notes
 
     def read(self, items: Sequence[Item]) -> Iterator[tuple[int, Reading]]:
@@ -141,6 +147,7 @@ class CachedReader:
         while left:
             begin = time.perf_counter()
             mine, found = claims.take(list(left), self._claim)
+            self.counters.waited += len(found)
             for key, reading in found.items():
                 del left[key]
                 yield key, reading
@@ -234,6 +241,12 @@ class CachedReader:
             f"{len(missing)} of {asked} readings are not in {self._cache.path}, and in the mode ro nothing is read: "
             f"{', '.join(shown)}{more}; to fill the cache run: {self._cache.fill}"
         )
+
+
+def told(cache: ReadingCache) -> tuple[Counters, list[str]]:
+    """What all readers behind a cache did together, and what their user should know."""
+    notes = [note for reader in cache.clients for note in reader.notes]
+    return sum((reader.counters for reader in cache.clients), Counters()), list(dict.fromkeys(notes))
 
 
 def loaded_versions() -> dict[str, str]:

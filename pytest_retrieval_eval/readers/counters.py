@@ -8,15 +8,17 @@ from dataclasses import asdict, dataclass
 
 @dataclass
 class Counters:
-    """``hits`` readings that were there and ``misses`` that were not, ``calls`` of them made by this process.
+    """``hits`` readings that were there and ``misses`` that were not.
 
-    The other misses were made by another process meanwhile. Tokens and seconds are those of the calls; ``failed``
-    counts the calls that were refused or ended in an error, ``unknown_tokens`` those without token counts.
+    Of the misses ``calls`` were made by this process, and ``waited`` by another meanwhile. Tokens and seconds are
+    those of the calls; ``failed`` counts the calls that were refused or ended in an error, ``unknown_tokens`` those
+    without token counts.
     """
 
     hits: int = 0
     misses: int = 0
     calls: int = 0
+    waited: int = 0
     failed: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
@@ -42,14 +44,13 @@ def summary_line(counters: Counters) -> str:
 
     >>> summary_line(Counters(hits=1200, misses=3, calls=3, input_tokens=1234, output_tokens=20, seconds=2.25))
     'reader: 1,200 hits, 3 misses, 3 calls, 1,234 tokens in, 20 out, 2.2 s'
-    >>> summary_line(Counters(hits=2, misses=2, calls=1, failed=1, unknown_tokens=1))
+    >>> summary_line(Counters(hits=2, misses=2, calls=1, waited=1, failed=1, unknown_tokens=1))
     'reader: 2 hits, 2 misses (1 read by another process), 1 call (1 failed), tokens unknown, 0.0 s'
     """
-    elsewhere = counters.misses - counters.calls
     parts = [
         _counted(counters.hits, "hit", "hits"),
         _counted(counters.misses, "miss", "misses")
-        + (f" ({elsewhere:,} read by another process)" if elsewhere > 0 else ""),
+        + (f" ({counters.waited:,} read by another process)" if counters.waited > 0 else ""),
         _counted(counters.calls, "call", "calls") + (f" ({counters.failed:,} failed)" if counters.failed else ""),
     ]
     if counters.calls and counters.unknown_tokens == counters.calls:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from pytest_retrieval_eval.errors import DataError, GateError, SettingsError, did_you_mean
 from pytest_retrieval_eval.readers.kept import (
@@ -32,6 +32,9 @@ from pytest_retrieval_eval.readers.kept import (
 )
 from pytest_retrieval_eval.readers.reading import Reading, identity_digest
 from pytest_retrieval_eval.readers.sqlitefile import SqliteFile
+
+if TYPE_CHECKING:
+    from pytest_retrieval_eval.readers.cache import CachedReader
 
 T = TypeVar("T")
 Mode = Literal["rw", "ro", "refresh", "off"]
@@ -117,6 +120,7 @@ class ReadingCache:
         self.lease = lease
         self.fill = fill
         self.warnings: list[str] = []
+        self.clients: list[CachedReader] = []  # the readers that this cache serves
         self._since = (time.time() if since is None else since) if mode == "refresh" else 0.0
         self._damaged: set[str] = set()
         self._file = SqliteFile(

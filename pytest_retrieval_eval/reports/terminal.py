@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_retrieval_eval.gates.corrections import adjusted_over
 from pytest_retrieval_eval.gates.defaults import told_defaults
 from pytest_retrieval_eval.gates.wording import p_text, shown
+from pytest_retrieval_eval.readers.counters import summary_line as reader_line
 from pytest_retrieval_eval.reports.text import summary_line
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ def summarise(terminal: TerminalReporter, ledger: Ledger) -> None:
     adjusted = adjusted_line([verdict for _, verdict in verdicts])
     if adjusted and terminal.verbosity >= 0:
         terminal.write_line(adjusted)
+    if ledger.readings is not None:
+        terminal.write_line(reader_line(ledger.readings))
     for kind, target in ledger.written:
         terminal.write_line(f"{kind} written: {target}", cyan=True)
     for target in ledger.unchanged:

@@ -157,6 +157,18 @@ def test_a_model_is_made_at_the_first_miss_only(tmp_path, counting):
     assert len(made) == 2
 
 
+@pytest.mark.parametrize("told", [IDENTITY, property(lambda self: IDENTITY)])
+def test_a_class_may_make_the_reader(cache, counting, told):
+    class Made(Counting):
+        identity = told
+
+        def __init__(self):
+            self.log, self.before, self.batches = counting.log, counting.before, []
+
+    assert texts(CachedReader(Made, cache), items("a")) == ["a"]
+    assert cache.stats().readers[0].identity == IDENTITY
+
+
 def test_a_maker_that_tells_no_identity_is_asked_for_a_model(cache, counting):
     assert texts(CachedReader(lambda: counting, cache), items("a")) == ["a"]
     assert cache.stats().readers[0].identity == IDENTITY
@@ -518,7 +530,7 @@ def test_looking_up_is_using(cache, monkeypatch):
 
 
 def test_counters_travel_and_add_up():
-    one = Counters(hits=1, misses=3, calls=2, input_tokens=10, seconds=0.5)
+    one = Counters(hits=1, misses=3, calls=2, waited=1, input_tokens=10, seconds=0.5)
     total = one + Counters.from_dict(one.to_dict())
     assert (total.hits, total.misses, total.calls, total.seconds) == (2, 6, 4, 1.0)
     assert "(2 read by another process)" in summary_line(total)
