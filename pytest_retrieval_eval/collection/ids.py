@@ -81,6 +81,14 @@ class Ids:
         start = int(self.starts[row])
         return self.data[start : start + int(self.lengths[row])].tobytes()
 
+    def raw(self) -> list[bytes]:
+        """The UTF-8 bytes of each id."""
+        view = self.data.data
+        return [
+            view[a:z].tobytes()
+            for a, z in zip(self.starts.tolist(), (self.starts + self.lengths).tolist(), strict=True)
+        ]
+
     def strings(self, rows: npt.NDArray[np.generic] | slice | Sequence[int] | None = None) -> list[str]:
         """The ids as strings: all of them, or those of some rows.
 

@@ -58,7 +58,7 @@ class Block:
     The rows of query i are ``bounds[i]`` … ``bounds[i + 1]``; ``scores`` is None where the run has none.
     """
 
-    __slots__ = ("_pairs", "bounds", "docs", "queries", "scores")
+    __slots__ = ("_names", "_pairs", "bounds", "docs", "queries", "scores")
 
     def __init__(self, queries: Ids, bounds: Ints, docs: Ids, scores: Floats | None) -> None:
         self.queries = queries
@@ -66,6 +66,14 @@ class Block:
         self.docs = docs
         self.scores = scores
         self._pairs: Keys | None = None
+        self._names: list[bytes] | None = None
+
+    @property
+    def names(self) -> list[bytes]:
+        """The ids of the queries, as bytes."""
+        if self._names is None:
+            self._names = self.queries.raw()
+        return self._names
 
     @property
     def pairs(self) -> Keys:
@@ -131,7 +139,7 @@ class Locator:
 
     def add(self, block: Block) -> None:
         """Locate the judged documents of a block."""
-        names = [block.queries.bytes_at(i) for i in range(len(block.queries))]
+        names = block.names
         query = np.array([self._index.get(name, -1) for name in names], np.int64)
         known = query >= 0
         if not known.all():

@@ -202,7 +202,7 @@ class Gatherer:
         if not len(queries):
             return
         begins = np.concatenate(([0], changes(queries.data, queries.starts, queries.lengths)))
-        self._names += [queries.bytes_at(row) for row in begins.tolist()]
+        self._names += queries[begins].raw()
         self._sizes.append(np.diff(np.append(begins, len(queries))))
         self._docs.append(docs.packed())
         for column, found in zip(numbers, self._numbers, strict=True):

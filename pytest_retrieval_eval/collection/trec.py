@@ -59,7 +59,7 @@ class TrecFile:
             locator = Locator(qrels, float32=float32)
             seen: set[bytes] = set()
             for block in self._blocks():
-                names = [block.queries.bytes_at(i) for i in range(len(block.queries))]
+                names = block.names
                 before = len(seen)
                 seen.update(names)
                 if len(seen) != before + len(names):
@@ -73,7 +73,7 @@ class TrecFile:
         names: list[bytes] = []
         sizes, docs, scores = [], [], []
         for block in self._blocks():
-            names += [block.queries.bytes_at(i) for i in range(len(block.queries))]
+            names += block.names
             sizes.append(np.diff(block.bounds))
             docs.append(block.docs.packed())
             scores.append(np.asarray(block.scores))

@@ -71,28 +71,72 @@ def bounds_of(ranks: JudgedRanks, measure: Measure, score: Score, *, graded: boo
     ``graded`` says that a binary measure reads labels on the unit scale. Raises MeasureError where no exact
     form is known.
     """
-    find = _FORMS.get(measure.name)
-    if find is None or (graded and measure.name in _BINARY_ONLY) or measure.get("denominator") == "retrieved":
-        known = ", ".join(sorted(_FORMS.keys() - _BINARY_ONLY if graded else _FORMS))
-        scale = " for labels on the unit scale" if graded else ""
+    known = ", ".join(sorted(_FORMS.keys() - _BINARY_ONLY if graded else _FORMS))
+    scale = " for labels on the unit scale" if graded else ""
+    plain = _once_judged(measure)
+    find = None if plain is None else _FORMS.get(plain.name)
+    if (
+        plain is None
+        or find is None
+        or (graded and plain.name in _BINARY_ONLY)
+        or plain.get("denominator") == "retrieved"
+    ):
         raise MeasureError(
             f"{measure} has no known exact bounds over unjudged documents{scale}; those that have: {known}."
         )
-    value = score(ranks, measure)
-    low, high = find(ranks, measure, score, value, _reach(ranks, measure, graded))
-    # The value of today is one of those that can be: what differs is rounding.
+    if ranks.trec and "condensed" in _names(measure) and bool((ranks.grade < 0).any()):
+        raise MeasureError(
+            f"{measure} has no known exact bounds over unjudged documents where trec mode drops negative grades."
+        )
+    value = score(ranks, plain)
+    low, high = find(ranks, plain, score, value, _reach(ranks, plain, graded))
+    if plain.name == "bpref":
+        return low, high
+    # To be of grade 0 is one of the things that every hole can be: what differs is rounding.
     return np.minimum(low, value), np.maximum(high, value)
+
+
+def reads_holes(measure: Measure) -> bool:
+    """Whether an unjudged document is more to the measure than one of grade 0: it is left out, and takes no place.
+
+    Then the value of today may lie outside of the bounds, and a place with a repeated document is no hole either.
+    """
+    return "condensed" in _names(measure) or measure.innermost.name == "bpref"
+
+
+def _names(measure: Measure) -> list[str]:
+    return [link.name for _, link in registry.chain(measure)]
+
+
+def _once_judged(measure: Measure) -> Measure | None:
+    """The measure that is the same as a nested one where every document of the lists is judged; None without one.
+
+    Then condensing leaves out nothing, and to cut the lists is a smaller cut-off, unless another number hangs on it.
+    """
+    if measure.inner is None:
+        return measure
+    inner = _once_judged(measure.inner)
+    if inner is None or measure.name in ("condensed", "gm"):
+        return inner
+    if measure.name != "cut" or measure.cutoff is None:
+        return None
+    if inner.cutoff is not None and inner.cutoff <= measure.cutoff:
+        return inner
+    return inner.at(measure.cutoff) if inner.name in _PREFIXES else None
 
 
 def effort(ranks: JudgedRanks, measure: Measure) -> int:
     """About how many cells the bounds of this measure look at; 0 where counting is enough."""
-    if measure.name not in _DENSE:
+    plain = _once_judged(measure)
+    if plain is None or plain.name not in _DENSE:
         return 0
-    longest = int(ranks.returned.max(initial=0))
+    measure, longest = plain, int(ranks.returned.max(initial=0))
     depth = longest if measure.cutoff is None else min(measure.cutoff, longest)
     levels = 1
     if measure.name == "ndcg":
         levels = 1 + min(len(distinct(ranks.facts.grades[ranks.facts.grades > 0])[0]), 1 << 10)
+    if measure.name == "bpref":
+        levels = depth
     return ranks.queries * depth * levels
 
 
@@ -326,6 +370,31 @@ def _r_precision(ranks: JudgedRanks, measure: Measure, score: Score, value: Floa
     return _by_block(ranks, None, value, reach, find)
 
 
+def _bpref(ranks: JudgedRanks, measure: Measure, score: Score, value: Floats, reach: float) -> Ends:
+    """With c relevant holes R and N are those of today and c, and all other holes; what is subtracted rises with the
+    number of non-relevant documents above a relevant one. To move a relevant hole up takes one from above those
+    that it passes and adds none: the topmost c holes score highest and the deepest c lowest, for each c.
+    """
+    relevant_now, judged_now = ranks.facts.relevant(measure.rel), ranks.facts.relevant(0.0)
+    low, high = value.copy(), value.copy()
+    for block in _blocks(ranks, None):
+        for row in range(block.last - block.first):
+            query = block.first + row
+            grade, hole = block.grade[row], block.hole[row]
+            place, every = np.cumsum(hole), int(hole.sum())
+            c = np.arange(every + 1 if reach else 1)[:, None]
+            number = int(relevant_now[query]) + c
+            bound = np.maximum(np.minimum(number, int(judged_now[query]) + every - number), 1)
+            ends = []
+            for chosen in (hole & (place > every - c), hole & (place <= c)):
+                relevant = chosen | (grade >= measure.rel)
+                other = (hole & ~chosen) | ((grade >= 0) & (grade < measure.rel))
+                above = np.minimum(np.cumsum(other, axis=1), number)
+                ends.append(np.sum(relevant * (1.0 - above / bound), axis=1) / np.maximum(number[:, 0], 1))
+            low[query], high[query] = ends[0].min(), ends[1].max()
+    return low, high
+
+
 def _ndcg(ranks: JudgedRanks, measure: Measure, score: Score, value: Floats, reach: float) -> Ends:
     """nDCG = N ÷ I over the gains v of the holes. N is linear in v; I, the best of all orders, is convex.
 
@@ -441,9 +510,12 @@ _FORMS: Mapping[str, _Form] = {
     "ndcg": _ndcg,
     "dcg": _rising,
     "r_precision": _r_precision,
+    "bpref": _bpref,
     "rbp": _rising,
     "err": _rising,
 }
 # On the unit scale these would be optima over labels between the corners.
-_BINARY_ONLY = frozenset({"map", "r_precision"})
-_DENSE = frozenset({"precision", "map", "ndcg", "dcg", "r_precision", "rbp", "err"})
+_BINARY_ONLY = frozenset({"map", "r_precision", "bpref"})
+_DENSE = frozenset({"precision", "map", "ndcg", "dcg", "r_precision", "bpref", "rbp", "err"})
+# To cut the lists at k is to look at the top k: nothing else in them hangs on the cut-off.
+_PREFIXES = frozenset({"hit", "recall", "mrr", "map", "dcg", "rbp", "err"})

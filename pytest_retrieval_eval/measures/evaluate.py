@@ -236,7 +236,7 @@ class Evaluation:
         why = partial(self._why_none, name)
 
         def expect() -> float | None:
-            values = nested.expected(self.ranks, name)
+            values = nested.expected(self.ranks, name, counted.rows)
             return None if values is None else Scores(name, counted, values[counted.rows], why).overall
 
         return TieInterval(
@@ -264,10 +264,11 @@ class Evaluation:
         >>> round(bounds.minimum, 2), bounds.maximum
         (0.92, 1.0)
 
-        The queries are those that count today; on the unit scale map and r_precision have no known bounds.
+        The queries are those that count today; on the unit scale map, r_precision and bpref have no known bounds.
+        Those of bpref and of condensed lists, which leave out what is unjudged, need not hold the value of today.
         Raises MeasureError where a measure has none, GateError where no query counts.
         """
-        from pytest_retrieval_eval.measures.bounds import Bounds, bounds_of
+        from pytest_retrieval_eval.measures.bounds import Bounds, bounds_of, reads_holes
 
         name = _measure(measure)
         home = self._home(name)
@@ -275,6 +276,8 @@ class Evaluation:
             return home.bounds(name)
         if name in self._bounds:
             return self._bounds[name]
+        if self.counts.duplicates and reads_holes(name):
+            raise MeasureError(f"{name} has bounds over unjudged documents only of runs that repeat no document.")
         counted, why = self._count(name), partial(self._why_none, name)
         self.scores(name)  # refuses what does not fit
         graded = reads_degrees(self.ranks, name)
@@ -284,8 +287,8 @@ class Evaluation:
         low, high = (values[counted.rows] for values in ends)
         self._bounds[name] = Bounds(
             name,
-            Scores(name, counted, low, why).mean,
-            Scores(name, counted, high, why).mean,
+            Scores(name, counted, low, why).overall,
+            Scores(name, counted, high, why).overall,
             counted.ids,
             read_only(low),
             read_only(high),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from pytest_retrieval_eval.errors import MeasureError
 from pytest_retrieval_eval.measures import graded, registry
 from pytest_retrieval_eval.measures.names import Measure
-from pytest_retrieval_eval.measures.ranks import Floats, JudgedRanks
+from pytest_retrieval_eval.measures.orders import orders_of
+from pytest_retrieval_eval.measures.ranks import Floats, Ints, JudgedRanks
 from pytest_retrieval_eval.measures.registry import Definition, Parameter, register
 
 _FLOOR = 0.00001  # trec_eval's, so that one query of value 0 does not make the whole mean 0
@@ -64,22 +67,41 @@ def plain(ranks: JudgedRanks, measure: Measure) -> JudgedRanks:
     return ranks
 
 
-def expected(ranks: JudgedRanks, measure: Measure) -> Floats | None:
-    """The mean of each query's value over all orders of tied documents; None where no closed form is known."""
-    if registry.aggregate(measure)[0] == "geometric mean":  # it takes more than the mean of each query
+def expected(ranks: JudgedRanks, measure: Measure, counted: Ints) -> Floats | None:
+    """The mean of each query's value over all orders of tied documents; None where no closed form is known and the
+    orders are too many to try each.
+
+    Of a geometric mean over the n queries ``counted`` it is what makes that the expected one: queries are ordered
+    independently, so that this is the product of the means of each value to the power 1/n.
+    """
+    how, link = registry.aggregate(measure)
+    if how != "geometric mean":
+        found = _over_ties(ranks, measure)
+        form = registry.definition(found[1].name).expected if found else None
+        if found is not None and form is not None:
+            values = graded.expected(*found, form) if reads_degrees(*found) else form(*found)
+            if values is not None:
+                return values
+    every = orders_of(ranks)
+    if every is None:
         return None
-    found = _over_ties(ranks, measure)
-    form = registry.definition(found[1].name).expected if found else None
-    if found is None or form is None:
-        return None
-    return graded.expected(*found, form) if reads_degrees(*found) else form(*found)
+    values = score(every.table, measure)
+    if how != "geometric mean":
+        return every.means(values)
+    means: Floats = every.means(np.maximum(values, registry.floor(link)) ** (1.0 / len(counted))) ** len(counted)
+    return means
 
 
 def extremes(ranks: JudgedRanks, measure: Measure) -> tuple[Floats, Floats] | None:
     """The least and the largest value of each query over these orders, where no one order gives them."""
+    form = registry.definition(measure.innermost.name).extremes
+    if form is None:
+        return None
     found = _over_ties(ranks, measure)
-    form = registry.definition(found[1].name).extremes if found else None
-    return form(*found) if found and form and not reads_degrees(*found) else None
+    ends = form(*found) if found and not reads_degrees(*found) else None
+    if ends is None and (every := orders_of(ranks)) is not None:
+        ends = every.ends(score(every.table, measure))
+    return ends
 
 
 def _over_ties(ranks: JudgedRanks, measure: Measure) -> tuple[JudgedRanks, Measure] | None:

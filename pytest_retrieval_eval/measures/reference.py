@@ -56,8 +56,9 @@ measure is the mean over the queries that count, unless it says otherwise.
   denominator. S is the sum of a query's labels.
 * **Equal scores**: `Evaluation.ties` has the least, the expected and the largest value over all orders of tied
   documents, all three exact. No closed form of the expected one is known for `iprec`, `eleven_point`, `infap` and `gm`,
-  nor for `bpref` and condensed lists where a cut divides a tie. On the unit scale `map(denominator=retrieved)@k` has
-  none of them.
+  nor for `bpref` and condensed lists where a cut divides a tie; nor of any of the three for
+  `map(denominator=retrieved)@k` on the unit scale. There each order is tried, and where the ties of a query have more
+  than 10,000 (or those of all queries together more than 250,000 places of judged documents) there is no value.
 * **Same name, other number**: `err` takes gmax from the qrels, gdeval and ir_measures always 4 (`err(gmax=4)@20`).
   ir_measures' `judged_only=True` and trec_eval's `-J` drop negative grades, as `condensed` does in trec mode.
   scikit-learn's average precision is `map(denominator=retrieved)`.

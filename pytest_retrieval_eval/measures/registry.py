@@ -282,6 +282,13 @@ def aggregate(measure: Measure) -> tuple[Aggregate, Measure]:
     )
 
 
+def floor(measure: Measure) -> float:
+    """The least that a value counts in a geometric mean."""
+    declared = definition(measure.name).parameters.get("floor")
+    value = measure.get("floor", None if declared is None else declared.default)
+    return value if isinstance(value, float) else 0.0
+
+
 def order(measure: Measure) -> Literal["rises", "falls"] | None:
     """How the order of tied documents by falling grade moves the measure; None where nobody can say."""
     links = chain(measure)

@@ -86,8 +86,7 @@ class Scores:
             raise GateError(self._why_none())
         if how == "sum":
             return math.fsum(self.values.tolist())
-        floor = link.get("floor", registry.definition(link.name).parameters["floor"].default)
-        raised = np.maximum(self.values, floor if isinstance(floor, float) else 0.0)
+        raised = np.maximum(self.values, registry.floor(link))
         return math.exp(math.fsum(np.log(raised).tolist()) / self.n)
 
     @property

@@ -67,7 +67,7 @@ def test_against_a_run_both_sides_have_bounds():
 
 def test_a_measure_without_bounds_has_none():
     bench = MemoryBench({"q": {"a": 1, "b": 0}}, {"q": ["x", "a"]})
-    assert bench.decide("bpref >= 0.1").bounds == (None, None)
+    assert bench.decide("infap >= 0.1").bounds == (None, None)
 
 
 def test_bounds_that_would_take_long_are_left_out(monkeypatch):

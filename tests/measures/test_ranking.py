@@ -591,7 +591,7 @@ def test_the_handbooks_example() -> None:
     assert rounded == [0.75, 0.44, 0.55, 0.53, 0.5, 1.0]
 
 
-@pytest.mark.parametrize("name", ["map(denominator=retrieved)", "condensed(map)", "iprec(recall=0.5)"])
+@pytest.mark.parametrize("name", ["map(denominator=retrieved)", "condensed(infap)", "iprec(recall=0.5)"])
 def test_bounds_are_refused_where_none_are_known(name: str) -> None:
     with pytest.raises(MeasureError, match="has no known exact bounds over unjudged documents"):
         evaluate(Qrels.of({"q": {"a": 1}}), Run.of({"q": ["b", "a"]}), name).bounds(name)

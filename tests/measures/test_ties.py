@@ -65,7 +65,6 @@ DEGREES = [
     for rel in (None, 0.5)
     if rel is not None or definition.graded is not None or not definition.binary
     for one in variants(definition, rel=rel)
-    if not (rel is None and one.get("denominator") == "retrieved" and one.cutoff)
 ]
 DEGREES += nested([one for one in DEGREES if one.get("denominator") != "retrieved" and one.cutoff in (None, 2)][::2])
 
@@ -107,12 +106,6 @@ def overall(measure: Measure) -> Callable[[list[float]], float]:
     return lambda values: math.fsum(values) / len(values)
 
 
-def has_form(measure: Measure, divided: bool) -> bool:
-    """Whether the mean over all orders is promised; ``divided`` says that a cut may divide a tie."""
-    inner = measure.innermost.name
-    return inner not in NO_FORM and measure.name != "gm" and not (inner == "bpref" and divided)
-
-
 def check(grades: Grades, lists: Lists, names: list[Measure], scale: str = "levels", trec: bool = False) -> None:
     every, counts = enumerated(grades, lists, names, scale, trec)
     evaluation = evaluate(Qrels.of(grades, scale=scale), Run.of(lists), names, trec=trec)
@@ -130,11 +123,12 @@ def check(grades: Grades, lists: Lists, names: list[Measure], scale: str = "leve
         assert interval.high == pytest.approx([max(v) for v in counted.values()], abs=1e-9), name
         assert interval.minimum == pytest.approx(together([min(v) for v in counted.values()]), abs=1e-9), name
         assert interval.maximum == pytest.approx(together([max(v) for v in counted.values()]), abs=1e-9), name
-        means = [math.fsum(v) / len(v) for v in counted.values()]
-        if interval.expected is not None:
-            assert interval.expected == pytest.approx(together(means), abs=1e-9), name
+        if name.name == "gm":  # the orders of the queries are independent: the mean of a product is that of the means
+            roots = [[max(value, 1e-5) ** (1 / len(counted)) for value in v] for v in counted.values()]
+            mean = math.prod(math.fsum(v) / len(v) for v in roots)
         else:
-            assert not has_form(name, divided="cut(" in str(name)), name
+            mean = together([math.fsum(v) / len(v) for v in counted.values()])
+        assert interval.expected == pytest.approx(mean, abs=1e-9), name
         assert interval.minimum - 1e-9 <= scores.overall <= interval.maximum + 1e-9, name
 
 
@@ -185,10 +179,10 @@ def test_repeated_documents() -> None:
 
 
 def test_a_tie_that_a_cut_divides_before_condensing() -> None:
-    """How many unjudged documents are in the cut list hangs on the order: no form, but the two ends."""
+    """How many unjudged documents are in the cut list hangs on the order: no form, but each order can be tried."""
     qrels, run = Qrels.of({"q": {"a": 1, "b": 0}}), Run.of({"q": {"b": 2.0, "a": 1.0, "x": 1.0}})
     interval = evaluate(qrels, run, "cut(condensed(mrr))@2").ties("cut(condensed(mrr))@2")
-    assert (interval.minimum, interval.expected, interval.maximum) == (0.0, None, 0.5)
+    assert (interval.minimum, interval.expected, interval.maximum) == (0.0, 0.25, 0.5)
 
 
 def test_the_geometric_mean_and_sums() -> None:
@@ -197,9 +191,23 @@ def test_the_geometric_mean_and_sums() -> None:
     run = Run.of({"1": {"a": 1.0, "b": 1.0}, "2": {"a": 1.0, "b": 0.5}})
     evaluation = evaluate(qrels, run, ["gm(mrr)", "num_rel_ret@1"])
     interval = evaluation.ties("gm(mrr)")
-    assert (interval.minimum, interval.expected, interval.maximum) == pytest.approx((math.sqrt(0.5), None, 1.0))
+    root = math.sqrt(0.5)
+    assert (interval.minimum, interval.expected, interval.maximum) == pytest.approx((root, (1 + root) / 2, 1.0))
     interval = evaluation.ties("num_rel_ret@1")
     assert (interval.minimum, interval.expected, interval.maximum) == (1.0, 1.5, 2.0)
+
+
+def test_too_many_orders_have_no_expected_value_without_a_form() -> None:
+    """2 of 200 documents can stand in 19,900 ways."""
+    qrels = Qrels.of({"q": {"d0": 1, "d1": 1}})
+    run = Run.of({"q": {f"d{i}": 1.0 for i in range(200)}})
+    evaluation = evaluate(qrels, run, ["iprec(recall=1)", "map"])
+    interval = evaluation.ties("iprec(recall=1)")
+    assert (interval.minimum, interval.expected, interval.maximum) == (2 / 200, None, 1.0)
+    assert evaluation.ties("map").expected is not None
+    few = evaluate(qrels, Run.of({"q": {f"d{i}": 1.0 for i in range(140)}}), "iprec(recall=1)").ties("iprec(recall=1)")
+    # The second of two drawn from 140 ranks stands at r in r − 1 of 9,730 ways, and then the precision is 2 ÷ r.
+    assert few.expected == pytest.approx(sum((r - 1) * 2 / r for r in range(2, 141)) / math.comb(140, 2))
 
 
 def test_err_over_a_large_tie() -> None:
