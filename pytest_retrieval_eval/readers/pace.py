@@ -31,7 +31,8 @@ class Bucket:
     """
 
     def __init__(self, per_minute: float, *, clock: Callable[[], float] = time.monotonic) -> None:
-        if not (per_minute > 0 and math.isfinite(per_minute)):
+        number = isinstance(per_minute, (int, float)) and not isinstance(per_minute, bool)
+        if not (number and per_minute > 0 and math.isfinite(per_minute)):
             raise SettingsError(f"a limit of {per_minute!r} per minute; expected a number above 0")
         self._rate = per_minute / 60
         self._share = max(1.0, self._rate)

@@ -237,12 +237,25 @@ def test_the_key_is_not_in_the_identity_or_the_reader(monkeypatch):
         ({"extra": {"messages": []}}, "extra holds 'messages'"),
         ({"extra": {"stop": {"a"}}}, "extra cannot be sent as JSON"),
         ({"document_chars": 0}, "document_chars is 0"),
+        ({"document_chars": "9"}, "document_chars is '9'"),
+        ({"requests_per_minute": "9"}, "a limit of '9' per minute"),
         ({"model": ""}, "name of a model"),
     ],
 )
 def test_settings_that_cannot_be_meant(options, message):
     with pytest.raises(SettingsError, match=message):
         ServerReader("http://127.0.0.1:9/v1", **{"model": "m", **options})
+
+
+def test_a_reader_from_a_mapping(tmp_path):
+    settings = {"url": "http://127.0.0.1:9/v1", "model": "m", "prompt": {"system": "Be brief."}, "top_p": 0.5}
+    made = ServerReader.of({**settings, "budget": {"calls": 3, "path": "spent"}}, root=tmp_path)
+    assert identity_digest(made.identity) == digest(prompt={"system": "Be brief."}, top_p=0.5)
+    assert (tmp_path / "spent").exists()
+    with pytest.raises(SettingsError, match="needs the setting 'model'"):
+        ServerReader.of({"url": "http://127.0.0.1:9/v1"})
+    with pytest.raises(SettingsError, match="did you mean concurrency"):
+        ServerReader.of({**settings, "concurency": 3})
 
 
 # --- stopping and going on ----------------------------------------------------------------------------
@@ -286,39 +299,33 @@ def test_readings_that_are_left_ask_no_more():
 
 CLIENT = """
 import sys
-from pathlib import Path
+from pytest_retrieval_eval.readers.cache import CachedReader, ReadingCache
 from pytest_retrieval_eval.readers.reading import Item
 from pytest_retrieval_eval.readers.server import ServerReader
 
-url, path = sys.argv[1], Path(sys.argv[2])
-done = set(path.read_text().split()) if path.exists() else set()
-items = [Item(f"q{number}", ()) for number in range(60) if f"q{number}" not in done]
-reader = ServerReader(url, "m", concurrency=3, backoff=0.01)
-with path.open("a") as file:
-    for index, reading in reader.read(items):
-        assert reading.status == "ok", reading
-        file.write(items[index].query + "\\n")
-        file.flush()
+url, path = sys.argv[1:]
+with ReadingCache(path, lease=1.0) as cache:
+    reader = CachedReader(ServerReader(url, "m", concurrency=3, backoff=0.01), cache)
+    for index, reading in reader.read([Item(f"q{number}", ()) for number in range(60)]):
+        print(index, reading.status, flush=True)
 """
 
 
 def test_a_killed_client_goes_on_where_it_was(tmp_path):
-    done = tmp_path / "done"
     with FakeServer(lambda request: says("x", delay=0.02)) as server:
-        arguments = [sys.executable, "-c", CLIENT, server.url, str(done)]
-        process = subprocess.Popen(arguments)
-        deadline = time.monotonic() + 60
-        while not (done.exists() and len(done.read_text().split()) >= 10) and time.monotonic() < deadline:
-            time.sleep(0.005)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-        first, kept = len(server.requests), len(done.read_text().split())
-        assert 10 <= kept < 60
-        # What was answered is kept but for what was under way, or on its way to the file, when the process died.
-        assert first - kept <= 2 * 3
-        subprocess.run(arguments, check=True, timeout=60)
-        assert len(server.requests) == first + 60 - kept
-    assert sorted(done.read_text().split()) == sorted(f"q{number}" for number in range(60))
+        arguments = [sys.executable, "-c", CLIENT, server.url, str(tmp_path / "cache")]
+        with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            seen = [process.stdout.readline() for _ in range(10)]
+            os.kill(process.pid, signal.SIGKILL)
+            seen += process.stdout.readlines()
+        first = len(server.requests)
+        again = subprocess.run(arguments, check=True, timeout=60, stdout=subprocess.PIPE, text=True).stdout
+        asked = len(server.requests) - first
+    assert sorted(again.split()[::2], key=int) == [str(number) for number in range(60)]
+    # All that the client had been given is kept; what was lost is at most what was under way when it died.
+    assert asked <= 60 - len([line for line in seen if line.endswith("\n")])
+    assert first + asked - 60 <= 2 * 3
 
 
 def test_trouble_of_every_kind_at_once_loses_nothing():

@@ -17,7 +17,7 @@ from pytest_retrieval_eval.labels.judging.replies import PARSER_VERSION, Parsed,
 from pytest_retrieval_eval.readers.cache import CachedReader, ReadingCache
 from pytest_retrieval_eval.readers.chat import pinned
 from pytest_retrieval_eval.readers.reading import Item, Passage, Reader, Reading
-from pytest_retrieval_eval.readers.server import ServerReader
+from pytest_retrieval_eval.readers.server import ServerReader, check_whole
 
 # What names the weights of a local reader's model in its identity.
 _PINNING = ("files", "revision", "weights")
@@ -123,8 +123,7 @@ class ReaderJudge:
         cache: ReadingCache | None = None,
     ) -> None:
         asked = JudgePrompt.named(prompt) if isinstance(prompt, str) else prompt
-        if document_chars is not None and (isinstance(document_chars, bool) or document_chars < 1):
-            raise SettingsError(f"document_chars is {document_chars!r}; expected a whole number from 1")
+        check_whole("document_chars", document_chars)
         self._asking = _Asking(reader, cache, asked)
         self._reader = reader
         self._document_chars = document_chars
