@@ -1,4 +1,4 @@
-"""``pytest-retrieval-eval run | evaluate | compare | cache``: the same engine outside a test run.
+"""``pytest-retrieval-eval run | evaluate | compare | cache | spans``: the same engine outside a test run.
 
 pytest is never imported here, and nothing heavy before a command line has been understood.
 

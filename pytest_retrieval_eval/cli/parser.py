@@ -113,7 +113,22 @@ def _program() -> tuple[_Parser, dict[str, _Parser]]:
             epilog="Example: pytest-retrieval-eval cache pull s3://bucket/readings",
         ),
     }
+    made["spans"] = commands.add_parser(
+        "spans",
+        help="Check gold spans against the corpus, and move those whose source was edited.",
+        description=(
+            "Holds each gold span of a dataset against its corpus: kept, moved (its passage stands elsewhere now), "
+            "ambiguous (in several places), lost, or unchecked (neither text nor hash). `check` only says so; "
+            "`reanchor` also puts the moved ones into the file of spans."
+        ),
+        epilog=(
+            "Exit status: 0 where every passage was found (check: where every span was kept), 1 where not, 2 where "
+            "nothing could be looked at. Example: pytest-retrieval-eval spans reanchor eval/handbook --old-corpus "
+            "corpus.before.jsonl"
+        ),
+    )
     _add_run(made["run"])
+    _add_spans(made["spans"])
     _add_evaluate(made["evaluate"])
     _add_compare(made["compare"])
     _add_cache(made["cache"])
@@ -170,6 +185,19 @@ def _add_run(parser: _Parser) -> None:
         help="Exit with 0 although the retriever failed on up to N queries (default: 0).",
     )
     parser.set_defaults(execute=_run)
+
+
+def _add_spans(parser: _Parser) -> None:
+    add = parser.add_argument
+    add("action", choices=("check", "reanchor"), metavar="check|reanchor", help="Only look, or also write.")
+    add("dataset", metavar="DATASET", help="The dataset: a folder with gold spans (spans.jsonl) and corpus.jsonl.")
+    add(
+        "--old-corpus",
+        metavar="FILE",
+        help="The corpus that the offsets were made for: what was edited decides between places that read the same.",
+    )
+    _add_json(parser)
+    parser.set_defaults(execute=_spans)
 
 
 def _add_evaluate(parser: _Parser) -> None:
@@ -375,6 +403,12 @@ def _run(arguments: argparse.Namespace, console: Console) -> int:
     from pytest_retrieval_eval.cli.retrieving import run_retriever
 
     return run_retriever(arguments, console)
+
+
+def _spans(arguments: argparse.Namespace, console: Console) -> int:
+    from pytest_retrieval_eval.cli.anchoring import anchor_spans
+
+    return anchor_spans(arguments, console)
 
 
 def _evaluate(arguments: argparse.Namespace, console: Console) -> int:

@@ -9,9 +9,11 @@ from fakeserver import FakeServer, says
 from support import ROOT
 
 
-@pytest.mark.parametrize("page", ["unjudged.md", "chunks.md"])
+@pytest.mark.parametrize(
+    "page", ["how-to/unjudged.md", "how-to/chunks.md", "how-to/stale-gold.md", "reference/formats.md"]
+)
 def test_the_python_sessions_are_real(page):
-    found = doctest.testfile(str(ROOT / "docs" / "how-to" / page), module_relative=False)
+    found = doctest.testfile(str(ROOT / "docs" / page), module_relative=False)
     assert found.attempted >= 5
     assert found.failed == 0
 
