@@ -112,21 +112,21 @@ def _program() -> tuple[_Parser, dict[str, _Parser]]:
             description="Looks after a cache of what language models have read.",
             epilog="Example: pytest-retrieval-eval cache pull s3://bucket/readings",
         ),
+        "spans": commands.add_parser(
+            "spans",
+            help="Check gold spans against the corpus, and move those whose source was edited.",
+            description=(
+                "Holds each gold span of a dataset against its corpus: kept, moved (its passage stands elsewhere now), "
+                "ambiguous (in several places), lost, or unchecked (neither text nor hash). `check` only says so; "
+                "`reanchor` also puts the moved ones into the file of spans."
+            ),
+            epilog=(
+                "Exit status: 0 where every passage was found (check: where every span was kept), 1 where not, 2 where "
+                "nothing could be looked at. Example: pytest-retrieval-eval spans reanchor eval/handbook --old-corpus "
+                "corpus.before.jsonl"
+            ),
+        ),
     }
-    made["spans"] = commands.add_parser(
-        "spans",
-        help="Check gold spans against the corpus, and move those whose source was edited.",
-        description=(
-            "Holds each gold span of a dataset against its corpus: kept, moved (its passage stands elsewhere now), "
-            "ambiguous (in several places), lost, or unchecked (neither text nor hash). `check` only says so; "
-            "`reanchor` also puts the moved ones into the file of spans."
-        ),
-        epilog=(
-            "Exit status: 0 where every passage was found (check: where every span was kept), 1 where not, 2 where "
-            "nothing could be looked at. Example: pytest-retrieval-eval spans reanchor eval/handbook --old-corpus "
-            "corpus.before.jsonl"
-        ),
-    )
     _add_run(made["run"])
     _add_spans(made["spans"])
     _add_evaluate(made["evaluate"])
