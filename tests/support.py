@@ -10,6 +10,11 @@ from types import ModuleType
 
 import pytest
 
+# Before torch is imported, here or in a session that a test starts: small models stall on a busy machine where each
+# process has a thread for every core, and no test asks the hub for anything.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["HF_HUB_OFFLINE"] = "1"
+
 ROOT = Path(__file__).resolve().parent.parent
 VARIABLE = "RETRIEVAL_TEST_DATA"
 DATA = Path(os.environ.get(VARIABLE, ROOT.parent / "shared"))

@@ -35,3 +35,15 @@ def test_the_sessions_with_a_server_are_real(page, reply, examples, calls, tmp_p
     assert found.attempted >= examples
     assert found.failed == 0
     assert len(server.requests) == calls
+
+
+@pytest.mark.model
+def test_the_sessions_with_a_model_are_real(tmp_path, monkeypatch):
+    from reader_models import t5, tokenizer  # torch, which the other pages need not import
+
+    t5().save_pretrained(tmp_path / "models" / "reader")
+    tokenizer().save_pretrained(tmp_path / "models" / "reader")
+    monkeypatch.chdir(tmp_path)
+    found = doctest.testfile(str(ROOT / "docs" / "how-to" / "readers.md"), module_relative=False)
+    assert found.attempted >= 10
+    assert found.failed == 0

@@ -1,0 +1,189 @@
+"""A reader from a mapping, as it stands in an ini file or a gate file."""
+
+from __future__ import annotations
+
+import inspect
+import pkgutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from pytest_retrieval_eval.collection.files import excerpt
+from pytest_retrieval_eval.errors import SettingsError, did_you_mean
+from pytest_retrieval_eval.readers.plan import Shapes
+from pytest_retrieval_eval.readers.reading import Reader
+
+_TYPES: Mapping[str, tuple[str, tuple[type, ...]]] = {
+    "model": ("the folder of a model, or its id on the hub", (str, Path)),
+    "revision": ("a branch, tag or commit", (str,)),
+    "prompt": ("a template, or a mapping of templates", (str, dict)),
+    "dtype": ("float32, bfloat16, float16 or auto", (str,)),
+    "device": ("cpu, cuda, cuda:1, mps or auto", (str,)),
+    "attention": ("sdpa, eager or flash_attention_2", (str,)),
+    "max_input_tokens": ("an integer", (int,)),
+    "max_new_tokens": ("an integer", (int,)),
+    "held_tokens": ("an integer", (int,)),
+    "batch_size": ("an integer", (int,)),
+    "concurrency": ("an integer", (int,)),
+    "stop": ("a text or a list of texts", (str, list, tuple)),
+    "generation": ("a mapping", (dict,)),
+    "documents": ("a mapping of templates", (dict,)),
+    "shapes": ("fixed, bucket, dynamic, or a mapping with policy, rows, step, tokens", (str, dict)),
+    "progress": ("true or false", (bool,)),
+    "chat": ("true or false", (bool,)),
+    "system": ("a text", (str,)),
+    "date": ("a text", (str,)),
+    "url": ("the base URL of a server, such as http://localhost:8000/v1", (str,)),
+    "deployment": ("a text", (str,)),
+    "answers_as": ("the name of a model", (str,)),
+    "pin": ("true or false", (bool,)),
+    "document_chars": ("an integer", (int,)),
+    "temperature": ("a number, or null to send none", (int, float, type(None))),
+    "top_p": ("a number, or null to send none", (int, float, type(None))),
+    "max_tokens": ("an integer", (int,)),
+    "max_tokens_field": ("a text", (str,)),
+    "seed": ("an integer, or null to send none", (int, type(None))),
+    "extra": ("a mapping", (dict,)),
+    "key_env": ("the name of an environment variable", (str,)),
+    "key_header": ("the name of a header", (str,)),
+    "requests_per_minute": ("a number", (int, float)),
+    "tokens_per_minute": ("a number", (int, float)),
+    "timeout": ("a number of seconds", (int, float)),
+    "attempts": ("an integer", (int,)),
+    "backoff": ("a number of seconds", (int, float)),
+    "patience": ("a number of seconds", (int, float)),
+    "budget": ("a mapping with calls, tokens, cost, price, path", (dict,)),
+    "price": ("a mapping with input and output", (dict,)),
+    "identity": ("a text that names everything that can change an answer", (str,)),
+}
+
+
+def reader_from(settings: Mapping[str, object], *, root: Path | None = None) -> Reader:
+    """The reader that a mapping such as ``{"kind": "fid", "model": "models/reader"}`` describes.
+
+    ``kind`` is ``transformers`` (encoder-decoder), ``fid``, ``causal``, ``server`` or ``callable``; the other keys are
+    the settings of that reader's class. Paths may be relative to ``root``. No model is loaded, no server is
+    asked. Raises SettingsError for what cannot be used.
+
+    >>> reader_from({"kind": "fid", "modle": "models/t5"})
+    Traceback (most recent call last):
+    pytest_retrieval_eval.errors.SettingsError: reader: there is no setting 'modle' for kind fid; did you mean model?
+    """
+    kind = settings.get("kind")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise SettingsError(
+            f"reader: kind is {excerpt(kind)}; {did_you_mean(str(kind), _KINDS)}"
+            if kind is not None
+            else f"reader: it has no kind; expected one of {', '.join(_KINDS)}"
+        )
+    return _KINDS[kind]({key: value for key, value in settings.items() if key != "kind"}, root)
+
+
+def _local(module: str, name: str, kind: str) -> Callable[[Mapping[str, object], Path | None], Reader]:
+    def make(settings: Mapping[str, object], root: Path | None) -> Reader:
+        from importlib import import_module
+
+        made = getattr(import_module(f"pytest_retrieval_eval.readers.{module}"), name)
+        check_keys(f"kind {kind}", settings, _parameters(made), needed=("model",))
+        given = dict(settings)
+        if root is not None and (root / str(given["model"])).is_dir():
+            given["model"] = root / str(given["model"])
+        if "shapes" in given:
+            given["shapes"] = shapes_from(given["shapes"])
+        return made(**given)  # type: ignore[no-any-return]
+
+    return make
+
+
+def _callable(settings: Mapping[str, object], root: Path | None) -> Reader:
+    from pytest_retrieval_eval.readers.callable_reader import CallableReader
+
+    check_keys("kind callable", settings, _parameters(CallableReader), needed=("function",))
+    given = dict(settings)
+    function = given.pop("function")
+    return CallableReader(_imported(function) if isinstance(function, str) else function, **given)  # type: ignore[arg-type]
+
+
+def _server(settings: Mapping[str, object], root: Path | None) -> Reader:
+    from pytest_retrieval_eval.readers.budget import Budget, Price
+    from pytest_retrieval_eval.readers.server import ServerReader
+
+    check_keys("kind server", settings, _parameters(ServerReader), needed=("url", "model"))
+    given: dict[str, Any] = dict(settings)
+    if isinstance(given.get("prompt"), str):
+        given["prompt"] = {"prompt": given["prompt"]}
+    if "budget" in given:
+        budget = dict(given["budget"])
+        check_keys("budget", budget, _parameters(Budget))
+        if "price" in budget:
+            check_keys("price", budget["price"], _parameters(Price), needed=("input", "output"))
+            budget["price"] = Price(**budget["price"])
+        if root is not None and "path" in budget:
+            budget["path"] = root / budget["path"]
+        given["budget"] = Budget(**budget)
+    return ServerReader(**given)
+
+
+_KINDS: Mapping[str, Callable[[Mapping[str, object], Path | None], Reader]] = {
+    "transformers": _local("transformers_reader", "Seq2seqReader", "transformers"),
+    "fid": _local("fid", "FidReader", "fid"),
+    "causal": _local("transformers_reader", "CausalReader", "causal"),
+    "server": _server,
+    "callable": _callable,
+}
+
+
+def shapes_from(value: object) -> Shapes:
+    """Shapes from the name of a policy, or from a mapping of their sizes.
+
+    >>> shapes_from({"policy": "bucket", "tokens": 8192}).rows_at(64)
+    128
+    """
+    if isinstance(value, str):
+        return Shapes(value)  # type: ignore[arg-type]
+    if isinstance(value, Mapping):
+        known = [field.name for field in fields(Shapes)]
+        for key in value:
+            if key not in known:
+                raise SettingsError(f"reader: shapes has no {key!r}; {did_you_mean(str(key), known)}")
+        return Shapes(**value)
+    raise SettingsError(f"reader: shapes is {excerpt(value)}; expected {_TYPES['shapes'][0]}")
+
+
+def check_keys(
+    what: str, settings: Mapping[str, object], known: Mapping[str, object], *, needed: Sequence[str] = ()
+) -> None:
+    """SettingsError for a key that there is not, a value of another type, and a key that is missing."""
+    for key, value in settings.items():
+        if key not in known:
+            raise SettingsError(f"reader: there is no setting {key!r} for {what}; {did_you_mean(str(key), known)}")
+        expected, types = _TYPES.get(key, ("", (object,)))
+        if not isinstance(value, types) or (isinstance(value, bool) and bool not in types and object not in types):
+            raise SettingsError(f"reader: {key} is {excerpt(value)}; expected {expected}")
+    for key in needed:
+        if key not in settings:
+            raise SettingsError(f"reader: {what} needs the setting {key!r}")
+
+
+def _parameters(made: type) -> dict[str, object]:
+    """The settings that a class takes from a file: the parameters of its constructor and those that it hands on."""
+    found: dict[str, object] = {}
+    for base in made.__mro__:
+        if "__init__" not in vars(base):
+            continue
+        parameters = inspect.signature(vars(base)["__init__"]).parameters.values()
+        found |= {one.name: one for one in parameters if one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)}
+        if not any(one.kind is one.VAR_KEYWORD for one in parameters):
+            break
+    return {name: one for name, one in found.items() if name not in ("self", "tokenizer")}
+
+
+def _imported(text: str) -> Any:
+    module, colon, name = text.partition(":")
+    if not (module and colon and name):
+        raise SettingsError(f"reader: function is {text!r}; expected MODULE:NAME, such as myapp.reader:answer")
+    try:
+        return pkgutil.resolve_name(text)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise SettingsError(f"reader: the function {text} cannot be had: {type(error).__name__}: {error}") from error
