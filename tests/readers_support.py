@@ -123,3 +123,16 @@ def read_on_the_seat(
         found = texts(CachedReader(reader, cache), items(*names))
     reader.close()
     return found
+
+
+class Shrinking(Model):
+    """Runs out of memory at the second item of its life, and goes on as another reader."""
+
+    def __init__(self, log: Path) -> None:
+        super().__init__(log, identity={"kind": "shrinking", "rows": 8}, before=self._shrink)
+        self.read_so_far = 0
+
+    def _shrink(self, item: Item) -> None:
+        self.read_so_far += 1
+        if self.read_so_far == 2:
+            self.identity = {"kind": "shrinking", "rows": 4}

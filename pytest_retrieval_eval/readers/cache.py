@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import cast
 
 from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.readers.counters import Counters, summary_line
 from pytest_retrieval_eval.readers.kept import Kept
-from pytest_retrieval_eval.readers.reading import Item, Reader, Reading, identity_digest, item_keys
+from pytest_retrieval_eval.readers.promise import check_promise
+from pytest_retrieval_eval.readers.reading import Item, Reader, Reading, identity_digest, item_key, item_keys
 from pytest_retrieval_eval.readers.store import MODES, CacheMissError, Claims, Mode, ReadingCache
 
 __all__ = ["MODES", "CacheMissError", "CachedReader", "Counters", "Mode", "ReadingCache", "summary_line", "told"]
@@ -61,7 +62,7 @@ class CachedReader:
         told = None if made else getattr(reader, "identity", None)
         # Of a class that makes it a property, only an instance has one.
         self._identity = identity if identity is not None or not isinstance(told, Mapping) else told
-        self._promised = not made and self._identity is not None
+        self._promised = None if made else self._identity
         self._cache = cache
         self._claim = claim
         # What was read and could not be stored, as on a full disk: it is not read again.
@@ -72,8 +73,16 @@ class CachedReader:
 
     @property
     def identity(self) -> Mapping[str, object] | None:
-        """The reader's identity; a reader whose maker does not tell it is made for the answer."""
-        if self._identity is None:
+        """The reader's identity as it is now; a reader whose maker does not tell it is made for the answer.
+
+        It may change while a reader reads: where memory ran out, a reader goes on with smaller batches, and what it
+        reads from then on is kept as what a reader with smaller batches reads.
+        """
+        if self._reader is not None:
+            self._identity = self._reader.identity
+        elif self._promised is not None:
+            self._identity = self._promised
+        elif self._identity is None:
             self._identity = self._model().identity
         return self._identity
 
@@ -109,15 +118,15 @@ class CachedReader:
         if not places:
             return
         unique = list(places)
-        if self._cache.mode == "off" or self.identity is None:
-            self._nameless = self._identity is None
+        identity = self._identity if self._cache.mode == "off" else self.identity
+        if self._cache.mode == "off" or identity is None:
+            self._nameless = identity is None
             self.counters.misses += len(unique)
             for number, reading in self._call(unique):
                 yield from ((place, reading) for place in places[unique[number]])
             return
-        identity = self.identity
         missing = dict(zip(item_keys(identity, unique), unique, strict=True))
-        self._store_again()
+        self._store_again(missing)
         found = self._cache.get_many(list(missing))
         self.counters.hits += len(found)
         self.counters.misses += len(missing) - len(found)
@@ -128,11 +137,13 @@ class CachedReader:
         if not missing:
             return
         with self._cache.claims() as claims:
-            for key, reading in self._read_with_others(missing, claims):
+            for key, reading in self._read_with_others(missing, identity, claims):
                 yield from ((place, reading) for place in places[missing[key]])
 
     def close(self) -> None:
         """Close the reader, if one was made. The cache stays open: it may serve other readers."""
+        with suppress(GateError):  # that the file cannot be written was said when it could not
+            self._store_again(list(self._unstored))
         if self._reader is not None:
             self._reader.close()
             if self._make is not None:
@@ -140,7 +151,9 @@ class CachedReader:
 
     # --- how it is done -------------------------------------------------------------------------------
 
-    def _read_with_others(self, wanted: Mapping[str, Item], claims: Claims) -> Iterator[tuple[str, Reading]]:
+    def _read_with_others(
+        self, wanted: Mapping[str, Item], asked: Mapping[str, object], claims: Claims
+    ) -> Iterator[tuple[str, Reading]]:
         """Each reading of ``wanted``: read here what nobody else reads, and wait for the rest."""
         left = dict(wanted)
         pause = _SHORTEST
@@ -152,7 +165,7 @@ class CachedReader:
                 del left[key]
                 yield key, reading
             if mine:
-                for key, reading in self._read_and_keep({key: left[key] for key in mine}, claims):
+                for key, reading in self._read_and_keep({key: left[key] for key in mine}, asked, claims):
                     del left[key]
                     yield key, reading
                 pause = _SHORTEST
@@ -161,39 +174,56 @@ class CachedReader:
                 pause = _SHORTEST if found else min(pause * 1.5, _LONGEST)
                 time.sleep(max(pause, 4 * (time.perf_counter() - begin)))
 
-    def _read_and_keep(self, wanted: Mapping[str, Item], claims: Claims) -> Iterator[tuple[str, Reading]]:
+    def _read_and_keep(
+        self, wanted: Mapping[str, Item], asked: Mapping[str, object], claims: Claims
+    ) -> Iterator[tuple[str, Reading]]:
         keys, items = list(wanted), list(wanted.values())
         versions: dict[str, str] | None = None  # known once a model has been loaded
-        for number, reading in self._call(items):
-            key = keys[number]
-            if reading.answered:
-                identity = cast("Mapping[str, object]", self._identity)
-                versions = loaded_versions() if versions is None else versions
-                kept = Kept(key, identity, items[number], reading, versions, time.time())
-                self._unstored[key] = kept
-                reading = self._cache.put(kept, claims)
-                del self._unstored[key]
-            else:
-                claims.release(key)
-            yield key, reading
 
-    def _store_again(self) -> None:
-        for key, kept in list(self._unstored.items()):
-            self._cache.put(kept)
+        def keep(number: int, reading: Reading) -> Reading:
+            nonlocal versions
+            key, identity = keys[number], self.identity
+            if identity is None or not reading.answered:
+                claims.release(key)
+                return reading
+            if identity != asked:
+                claims.release(key)
+                key = item_key(identity, items[number])
+            versions = loaded_versions() if versions is None else versions
+            self._unstored[key] = Kept(key, identity, items[number], reading, versions, time.time())
+            reading = self._cache.put(self._unstored[key], claims)
+            del self._unstored[key]
+            return reading
+
+        try:
+            for number, reading in self._call(items, late=keep):
+                yield keys[number], keep(number, reading)
+        finally:
+            with suppress(GateError):  # what an interrupt came upon while it was being stored
+                self._store_again(list(self._unstored))
+
+    def _store_again(self, keys: Iterable[str]) -> None:
+        for key in [key for key in keys if key in self._unstored]:
+            self._cache.put(self._unstored[key])
             del self._unstored[key]
 
-    def _call(self, items: Sequence[Item]) -> Iterator[tuple[int, Reading]]:
-        """What the reader reads, counted, and checked to be one reading for each item."""
+    def _call(
+        self, items: Sequence[Item], late: Callable[[int, Reading], object] | None = None
+    ) -> Iterator[tuple[int, Reading]]:
+        """What the reader reads, counted, and checked to be one reading for each item.
+
+        Where this ends early the reader's iterator is closed, and what it still gives after that (answers that were
+        paid for, and had arrived) goes to ``late``.
+        """
         counters = self.counters
         begin = time.perf_counter()
-        model = self._model()
-        readings = iter(model.read(items))
+        readings = iter(self._model().read(items))
         asked = set(range(len(items)))
+        ended = False
         try:
             while True:
                 number, reading = next(readings, (-1, None))
-                now = time.perf_counter()
-                counters.seconds += now - begin
+                counters.seconds += time.perf_counter() - begin
                 if reading is None:
                     break
                 if number not in asked:
@@ -201,33 +231,38 @@ class CachedReader:
                         f"the reader gave a reading for item {number}, which it was not asked or has given before"
                     )
                 asked.remove(number)
-                counters.calls += 1
-                counters.failed += not reading.answered
-                if reading.input_tokens is None or reading.output_tokens is None:
-                    counters.unknown_tokens += 1
-                counters.input_tokens += reading.input_tokens or 0
-                counters.output_tokens += reading.output_tokens or 0
+                self._count(reading)
                 yield number, reading
                 begin = time.perf_counter()  # what the caller does meanwhile is no reading
+            ended = True
         finally:
             close = getattr(readings, "close", None)
-            if close is not None:
+            if close is not None and not ended:
                 close()
+                if late is not None:
+                    with suppress(Exception):  # the reason why this ends is another, and is to be heard
+                        for number, reading in readings:
+                            if number in asked:
+                                asked.remove(number)
+                                self._count(reading)
+                                late(number, reading)
         if asked:
             raise GateError(f"the reader gave no reading for {len(asked)} of {len(items)} items")
+
+    def _count(self, reading: Reading) -> None:
+        counters = self.counters
+        counters.calls += 1
+        counters.failed += not reading.answered
+        if reading.input_tokens is None or reading.output_tokens is None:
+            counters.unknown_tokens += 1
+        counters.input_tokens += reading.input_tokens or 0
+        counters.output_tokens += reading.output_tokens or 0
 
     def _model(self) -> Reader:
         if self._reader is None:
             made = cast(Factory, self._make)()
-            if self._promised and (
-                made.identity is None
-                or identity_digest(made.identity) != identity_digest(cast("Mapping[str, object]", self._identity))
-            ):
-                made.close()
-                raise GateError(
-                    "the reader that was made has another identity than was promised for it, and its readings would be "
-                    f"kept as another's: promised {_differences(self._identity, made.identity)}"
-                )
+            if self._promised is not None:
+                check_promise(self._promised, made)
             self._reader = made
         return self._reader
 
@@ -261,11 +296,3 @@ def loaded_versions() -> dict[str, str]:
             except metadata.PackageNotFoundError:
                 versions[name] = str(getattr(sys.modules[name], "__version__", "unknown"))
     return versions
-
-
-def _differences(promised: Mapping[str, object] | None, made: Mapping[str, object] | None) -> str:
-    one, other = dict(promised or {}), dict(made or {})
-    names = sorted(
-        name for name in {*one, *other} if one.get(name) != other.get(name) or (name in one) != (name in other)
-    )
-    return ", ".join(f"{name}={one.get(name)!r} but made {name}={other.get(name)!r}" for name in names)

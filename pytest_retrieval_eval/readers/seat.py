@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, cast
 
 from pytest_retrieval_eval.errors import DataError, GateError
 from pytest_retrieval_eval.readers.kept import item_of_json, item_to_json, reading_of_json, reading_to_json, to_text
+from pytest_retrieval_eval.readers.promise import check_promise
 from pytest_retrieval_eval.readers.reading import Item, Reader, Reading, identity_digest
 from pytest_retrieval_eval.readers.sqlitefile import SqliteFile
 
@@ -42,6 +43,7 @@ CREATE TABLE IF NOT EXISTS answers(
 _FAILED = -1  # the place of an answer that says why there is none
 _NUMBERS = itertools.count()
 _Place = tuple[int, str, int]  # id of the pending row, owner, place
+_Answer = tuple[Reading, "Mapping[str, object] | None"]  # and the reader's identity, where it is not the promised one
 
 
 def machine_seat() -> Path:
@@ -63,6 +65,8 @@ class SeatedReader:
     the process calls at the latest. Readers of different identities take turns on one seat. A reader without an
     identity (None) cannot read for others, and waits for its turn.
 
+    ``identity`` is that of the last reading: a reader that ran out of memory goes on under another one.
+
     An exception of the reader reaches whoever asked: as it was in the process that reads, and as a GateError
     elsewhere.
     """
@@ -76,6 +80,7 @@ class SeatedReader:
         lease: float = LEASE,
     ) -> None:
         self.identity = identity
+        self._promised = identity
         self._make = make
         self._name = identity_digest(identity) if identity is not None else _unique()
         self._mail = _Mail(machine_seat() if seat is None else Path(seat), lease)
@@ -90,12 +95,13 @@ class SeatedReader:
         try:
             while left:
                 self._mail.ask(self._name, owner, left)
-                answers = self._mail.answers(owner)
-                if _FAILED in answers:
-                    raise self._failure(cast(str, answers[_FAILED]))
-                for place, reading in answers.items():
+                answers, failure = self._mail.answers(owner)
+                if failure is not None:
+                    raise self._failure(failure)
+                for place, (reading, identity) in answers.items():
                     if left.pop(place, None) is not None:
-                        yield place, cast(Reading, reading)
+                        self.identity = self._promised if identity is None else identity
+                        yield place, reading
                 pause = _SHORTEST if answers else min(1.5 * pause, _LONGEST)
                 if left:
                     self._sit_down()
@@ -115,7 +121,7 @@ class SeatedReader:
             return
         lock = self._mail.sit_down()
         if lock is not None:
-            self._holder = _Holder(self._make, self._name, self._mail, lock, self._errors)
+            self._holder = _Holder(self._make, self._promised, self._name, self._mail, lock, self._errors)
             self._holder.start()
 
     def _failure(self, sentence: str) -> BaseException:
@@ -128,6 +134,7 @@ class _Holder(threading.Thread):
     def __init__(
         self,
         make: Callable[[], Reader],
+        promised: Mapping[str, object] | None,
         name: str,
         mail: _Mail,
         lock: BaseFileLock,
@@ -135,6 +142,7 @@ class _Holder(threading.Thread):
     ) -> None:
         super().__init__(name="retrieval-eval-reader", daemon=True)  # daemon: its end is asked for at the exit
         self._make, self._reader, self._mail, self._lock, self._errors = make, name, mail, lock, errors
+        self._promised = promised
         self._ending = threading.Event()
         self._process = os.getpid()
 
@@ -157,6 +165,8 @@ class _Holder(threading.Thread):
         model: Reader | None = None
         try:
             model = self._make()
+            if self._promised is not None:
+                check_promise(self._promised, model)
             pause = _SHORTEST
             while not self._ending.is_set():
                 asked = self._mail.asked(self._reader)
@@ -188,7 +198,12 @@ class _Holder(threading.Thread):
                         f"the reader gave a reading for item {number}, which it was not asked or has given before"
                     )
                 left.remove(number)
-                self._mail.answer(asked[items[number]], to_text(reading_to_json(reading)))
+                identity = model.identity
+                answer = {
+                    "reading": reading_to_json(reading),
+                    "identity": None if identity is None or identity == self._promised else dict(identity),
+                }
+                self._mail.answer(asked[items[number]], to_text(answer))
                 if self._ending.is_set():
                     return
         finally:
@@ -248,8 +263,8 @@ class _Mail:
         self._file.write(work)
         self._renewed[owner] = now
 
-    def answers(self, owner: str) -> dict[int, Reading | str]:
-        """What has been read for an owner since it last asked; under ``_FAILED`` why nothing will be."""
+    def answers(self, owner: str) -> tuple[dict[int, _Answer], str | None]:
+        """What has been read for an owner since it last asked, and why nothing more will be, if so."""
         query = "SELECT place, reading FROM answers WHERE owner = ?"
         rows = self._file.read(lambda connection: connection.execute(query, (owner,)).fetchall())
         if rows:
@@ -258,7 +273,9 @@ class _Mail:
                     "DELETE FROM answers WHERE owner = ? AND place = ?", [(owner, place) for place, _ in rows]
                 )
             )
-        return {place: text if place == _FAILED else reading_of_json(json.loads(text)) for place, text in rows}
+        found = {place: json.loads(text) for place, text in rows if place != _FAILED}
+        failure = next((text for place, text in rows if place == _FAILED), None)
+        return {place: (reading_of_json(each["reading"]), each["identity"]) for place, each in found.items()}, failure
 
     def leave(self, owner: str) -> None:
         """Ask for nothing any more."""

@@ -123,6 +123,7 @@ class ReadingCache:
         self.clients: list[CachedReader] = []  # the readers that this cache serves
         self._since = (time.time() if since is None else since) if mode == "refresh" else 0.0
         self._damaged: set[str] = set()
+        self._reader: tuple[Mapping[str, object], str, str] | None = None  # the last identity, its digest and JSON
         self._file = SqliteFile(
             self.folder / FILE,
             _SCHEMA,
@@ -370,8 +371,10 @@ class ReadingCache:
         before, _ = self._look(connection, [kept.key])
         if kept.key in before:
             return before[kept.key]
-        identity, names = to_text(dict(kept.identity)), to_text(dict(kept.versions))
-        digest = identity_digest(kept.identity)
+        names = to_text(dict(kept.versions))
+        if self._reader is None or self._reader[0] is not kept.identity:
+            self._reader = kept.identity, identity_digest(kept.identity), to_text(dict(kept.identity))
+        _, digest, identity = self._reader
         connection.execute("INSERT OR IGNORE INTO readers(digest, identity) VALUES(?, ?)", (digest, identity))
         connection.execute("INSERT OR IGNORE INTO versions(names) VALUES(?)", (names,))
         text, now = to_text(reading_to_json(kept.reading)), time.time()

@@ -129,6 +129,13 @@ def test_a_model_that_cannot_be_made_is_said_to_all_who_wait(tmp_path):
         texts(other, items("a"))
 
 
+def test_a_model_that_is_not_what_was_promised_reads_nothing(tmp_path):
+    reader = SeatedReader(lambda: Model(tmp_path / "log"), {"kind": "other"}, seat=tmp_path / "seat")
+    with pytest.raises(GateError, match="promised kind='other' but made kind='counting'"):
+        texts(reader, items("a"))
+    assert Counting(tmp_path / "log").calls[:2] == ["+", "-"]
+
+
 def test_a_reading_that_is_missing_is_an_error(tmp_path):
     class Silent(Model):
         def read(self, items):
