@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from _pytest._code.code import Traceback
     from _pytest.fixtures import FixtureDef
 
-    from pytest_retrieval_eval.collection.dataset import Dataset
+    from pytest_retrieval_eval.collection.dataset import Dataset, Document
     from pytest_retrieval_eval.collection.run import Run
     from pytest_retrieval_eval.gates.bench import Baseline
     from pytest_retrieval_eval.gates.families import GateFamily
@@ -332,6 +332,14 @@ class FixtureBench:
         command = f"pytest --retrieval-update=new {shlex.quote(self._node.nodeid)}"
         return Baseline(read_baseline(path, how_to_create=command), value)
 
+    def keep_texts(
+        self, baseline: Baseline, dataset: Dataset, texts: Mapping[str, Document], digests: Mapping[str, str | None]
+    ) -> None:
+        """Write a baseline with the texts that its labels were made from, and what those were made from."""
+        path = Path(self._session.baseline_path(dataset, baseline.name))
+        known = {key: digest for key, digest in digests.items() if digest is not None}
+        self._stage("baseline", path, baseline.run.with_texts(texts), dataset, known)
+
     @property
     def family(self) -> GateFamily | None:
         """The family that collects this test's comparisons, inside a `gate_family` block."""
@@ -407,10 +415,12 @@ class FixtureBench:
             f"the fixture retrieval_run returned {type(value).__name__}, expected a Run or the name or path of one"
         )
 
-    def _stage(self, kind: str, target: Path, run: Run, dataset: Dataset) -> None:
+    def _stage(
+        self, kind: str, target: Path, run: Run, dataset: Dataset, digests: Mapping[str, str] | None = None
+    ) -> None:
         from pytest_retrieval_eval.gates.baselines import provenance
 
-        file = self._session.stage(kind, target, run, provenance(run, dataset))
+        file = self._session.stage(kind, target, run, {**provenance(run, dataset), **(digests or {})})
         # A baseline is written only once its gate is decided: one that errs has measured nothing.
         staged = self._attempt.undecided if kind == "baseline" else self._attempt.staged
         if file not in staged:

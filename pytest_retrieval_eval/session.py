@@ -152,7 +152,7 @@ class Session:
         self._given_folder = folder
         self._datasets: dict[tuple[Path, str | None], Dataset] = {}
         self._runs: dict[Path | str, Run] = {}
-        self._staged: dict[tuple[str, str], StagedFile] = {}
+        self._staged: dict[tuple[str, ...], StagedFile] = {}
         self._parts: dict[str, Mapping[str, str]] = {}
 
     @cached_property
@@ -299,7 +299,9 @@ class Session:
 
     def stage(self, kind: str, target: Path, run: Run, header: Mapping[str, object]) -> StagedFile:
         """Write ``run`` beside, to be put at ``target`` when the session has ended well."""
-        key = (str(target), run.digest)
+        # Gates under other labels keep other texts of the same run: the controller joins them.
+        kept = hashlib.sha256("\0".join(sorted(run.texts)).encode()).hexdigest() if run.texts else ""
+        key = (str(target), run.digest, kept)
         if key not in self._staged:
             stem = hashlib.sha256("\0".join(key).encode()).hexdigest()[:32]
             source = self.folder / "staged" / f"{stem}.run.jsonl.gz"
@@ -399,10 +401,11 @@ class Ledger:
                 )
                 continue
             try:
-                if files[0].kind == "baseline" and _says_the_same(files[0]):
+                file = _joined(files)
+                if file.kind == "baseline" and _says_the_same(file):
                     self.unchanged.append(target)
                     continue
-                _put_in_place(files[0])
+                _put_in_place(file)
             except (GateError, OSError) as error:
                 self.complaints.append(f"{target} was not written: {error}")
                 continue
@@ -443,6 +446,24 @@ class Ledger:
                 self.notes.append(sentence + " (not all tests ran)")
             else:
                 self.complaints.append(sentence)
+
+
+def _joined(files: Sequence[StagedFile]) -> StagedFile:
+    """One file of those that gates staged of the same run: with the texts that any of them keeps."""
+    sources = list(dict.fromkeys(file.source for file in files))
+    if len(sources) == 1:
+        return files[0]
+    from pytest_retrieval_eval.collection.run import Run
+
+    runs = [Run.read(source) for source in sources]
+    if not any(run.texts for run in runs):
+        return files[0]
+    texts, header = dict(runs[0].texts), dict(runs[0].header)
+    for run in runs[1:]:
+        texts, header = {**run.texts, **texts}, {**run.header, **header}
+    joined = Path(sources[0]).with_name(f"joined-{Path(sources[0]).name}")
+    runs[0].with_texts(texts).with_header(**header).save(joined)
+    return StagedFile(files[0].kind, files[0].target, str(joined), files[0].digest)
 
 
 def _says_the_same(file: StagedFile) -> bool:

@@ -79,7 +79,8 @@ def compare_runs(arguments: argparse.Namespace, console: Console) -> int:
         check_path(Path(arguments.to_judge), "--to-judge")
     bench = FileBench(dataset, read_side(arguments.baseline, dataset), Run.read(arguments.candidate))
     if not measures and not gates:
-        measures = default_measures(DEFAULT, dataset.qrels, bench.old, bench.new)
+        known = dataset.qrels if arguments.labels is None else None
+        measures = default_measures(DEFAULT, known, bench.old, bench.new)
     reports = [decide(Gate(measure, ">=", BASELINE, report_options), bench) for _, measure in measures]
     errors = _check(gates, bench)
     if arguments.json:
@@ -162,8 +163,14 @@ def _stored(name: str, dataset: Dataset) -> Run:
 
 
 def _options(arguments: argparse.Namespace, where: Mapping[str, object] | None, *, gate: bool) -> dict[str, Any]:
-    names = ["alpha", "sided", "allow_failures", "unit", *(_GATES_ONLY if gate else ())]
-    return {"where": where, **{name: getattr(arguments, name) for name in names}}
+    names = ["alpha", "sided", "allow_failures", "unit", "normalise", *(_GATES_ONLY if gate else ())]
+    labels = tuple(arguments.labels) if arguments.labels else None
+    return {
+        "where": where,
+        "labels": labels,
+        "pool": tuple(arguments.pool),
+        **{name: getattr(arguments, name) for name in names},
+    }
 
 
 def _check(gates: list[Gate], bench: FileBench) -> list[str]:

@@ -65,12 +65,14 @@ def named_measures(texts: Sequence[str]) -> list[Named]:
     return [(name, Measure.parse(name)) for name in dict.fromkeys(split_measures(texts))]
 
 
-def default_measures(names: Sequence[str], qrels: Qrels, *runs: Run) -> list[Named]:
+def default_measures(names: Sequence[str], qrels: Qrels | None, *runs: Run) -> list[Named]:
     """Those of ``names`` that fit: no cut-off beyond a declared depth, no level that nobody chose.
+
+    ``qrels`` is None where labels are made for the runs, of which no measure needs a level.
 
     A measure that the user did not ask for must not be the reason for an error.
     """
-    graded_only = qrels.scale == "unit" or bool((qrels.grades % 1 != 0).any())
+    graded_only = qrels is not None and (qrels.scale == "unit" or bool((qrels.grades % 1 != 0).any()))
     depths = [run.depth for run in runs if run.depth is not None]
     found = []
     for name in names:

@@ -277,6 +277,20 @@ def _add_compare(parser: _Parser) -> None:
         "*.jsonl or *.tsv.",
     )
     _add_unit(parser)
+    _add_labels(parser)
+    add(
+        "--normalise",
+        choices=("pool", "list"),
+        help="Where only what the runs return is labelled, whether R and the ideal order are those of all runs "
+        "(default: pool) or of each list.",
+    )
+    add(
+        "--pool",
+        action="append",
+        default=[],
+        metavar="RUN",
+        help="A further run whose documents belong to the pool. May be repeated.",
+    )
     _add_failures(parser)
     add("-v", "--verbose", action="count", default=0, help="Show more queries; -vv shows all of them.")
     _add_json(parser)
@@ -369,6 +383,16 @@ def _add_unit(parser: _Parser) -> None:
         choices=("document",),
         help="The run ranks chunks and the judgments are on documents: each document counts where its best chunk "
         "stands.",
+    )
+
+
+def _add_labels(parser: _Parser) -> None:
+    parser.add_argument(
+        "--labels",
+        action="append",
+        metavar="SOURCE",
+        help="Where relevance labels come from (default: qrels), such as contains(kilt): a retrieved document is "
+        "relevant that contains a gold answer. Repeated, the first that has a grade wins.",
     )
 
 

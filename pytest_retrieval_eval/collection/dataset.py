@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pytest_retrieval_eval.collection.answers import Answers
 from pytest_retrieval_eval.collection.chunks import Chunks
 from pytest_retrieval_eval.collection.files import (
     JsonIds,
@@ -211,31 +212,37 @@ class Dataset:
         corpus: Corpus | Mapping[Any, str | Mapping[str, object]] | None = None,
         chunks: Chunks | None = None,
         spans: Spans | Mapping[Any, Iterable[Any]] | Iterable[Any] | None = None,
+        answers: Answers | Mapping[Any, str | Iterable[str]] | None = None,
         name: str = "",
     ) -> Dataset:
         """A dataset of objects or plain mappings.
 
-        Without ``queries`` only the ids in ``qrels`` (or ``spans``) are known. ``qrels`` may be absent where there
-        are ``spans``.
+        Without ``queries`` only the ids in ``qrels`` (or ``spans``, ``answers``) are known. ``qrels`` may be absent
+        where there are ``spans`` or ``answers``.
         """
+        if isinstance(answers, Mapping):
+            answers = Answers.of(answers)
         if spans is not None and not isinstance(spans, Spans):
             spans = Spans.of(spans)
         if queries is not None and not isinstance(queries, Queries):
             queries = Queries.of(queries)
         if qrels is None:
-            if spans is None:
-                raise DataError(f"the dataset {name or '(without name)'} has neither qrels nor spans")
-            made = _no_judgments(queries.ids if queries is not None else spans.query_ids, spans.source)
+            if spans is None and answers is None:
+                raise DataError(f"the dataset {name or '(without name)'} has neither qrels nor spans nor answers")
+            ids = spans.query_ids if spans is not None else tuple(answers or ())
+            others = spans.source if spans is not None else "answers"
+            made = _no_judgments(queries.ids if queries is not None else ids, others)
         else:
             made = qrels if isinstance(qrels, Qrels) else Qrels.of(qrels)
         if queries is None:
             queries = Queries.without_texts(made.query_ids, made.source)
         if corpus is not None and not isinstance(corpus, Corpus):
             corpus = Corpus.of(corpus)
-        dataset = cls.checked(name, None, queries, made, corpus, None, other_labels=spans is not None)
+        others_known = spans is not None or answers is not None
+        dataset = cls.checked(name, None, queries, made, corpus, None, other_labels=others_known)
         if chunks is not None and corpus is not None:
             chunks = chunks.within(corpus)
-        dataset._cache.update(chunks=chunks, spans=spans)
+        dataset._cache.update(chunks=chunks, spans=spans, answers=answers)
         return dataset
 
     @classmethod
@@ -290,6 +297,15 @@ class Dataset:
     @property
     def _normalize_ids(self) -> bool:
         return bool(self._cache.get("normalize_ids"))
+
+    @property
+    def answers(self) -> Answers | None:
+        """The gold answers of the folder (``answers.jsonl``, read once); None where there are none."""
+        if "answers" not in self._cache:
+            path = _find(self.path, ("answers.jsonl",)) if self.path is not None and self.path.is_dir() else None
+            self._cache["answers"] = None if path is None else Answers.read(path, normalize_ids=self._normalize_ids)
+        found: Answers | None = self._cache["answers"]
+        return found
 
     @property
     def label_digest(self) -> str:

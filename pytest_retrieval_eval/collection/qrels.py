@@ -61,7 +61,8 @@ class Qrels:
     ``query`` (int64, rows) is an index into ``query_ids``, which also names queries whose entry is empty;
     ``docs`` (rows) are document ids; ``grades`` (float64, rows) are finite, may be negative or fractional
     and are never rounded. ``scale`` says what a grade is: ``levels`` (relevant from a level on) or
-    ``unit`` (a degree in [0, 1]).
+    ``unit`` (a degree in [0, 1]). The queries in ``always`` count also where nothing is relevant to them: labels that
+    are made for what was retrieved say so of a list in which nothing helps.
 
     >>> qrels = Qrels.of({"q1": {"a": 2, "b": 0}, "q2": ["c"]})
     >>> len(qrels), qrels.grade("q1", "a"), qrels.grade("q2", "a"), qrels.of_query("q2")
@@ -75,6 +76,7 @@ class Qrels:
     source: str
     scale: Scale = "levels"
     warnings: tuple[str, ...] = ()
+    always: frozenset[str] = frozenset()
     _cache: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -241,6 +243,7 @@ class Qrels:
             self.source,
             self.scale,
             self.warnings,
+            self.always.intersection(wanted),
         )
 
     def _judged(self, query_id: str) -> dict[str, float]:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from pytest_retrieval_eval.collection.chunks import Chunks
     from pytest_retrieval_eval.collection.columns import Columns
+    from pytest_retrieval_eval.collection.dataset import Document
     from pytest_retrieval_eval.collection.qrels import Qrels
 
 __all__ = ["Located", "Ranking", "Run"]
@@ -163,6 +164,11 @@ class Run:
     def seconds(self) -> Mapping[str, float]:
         """How long each query took."""
         return MappingProxyType(dict(self._file.seconds))
+
+    @property
+    def texts(self) -> Mapping[str, Document]:
+        """The texts of documents that are kept with the run: what was retrieved then, by id; mostly none."""
+        return MappingProxyType(dict(self._file.texts))
 
     @property
     def ordered_by(self) -> Literal["score", "list"]:
@@ -297,7 +303,14 @@ class Run:
             from pytest_retrieval_eval.collection.runtables import write_parquet
 
             file = self._file
-            said = {"depth": file.depth, "header": file.header, "seconds": file.seconds, "errors": file.errors}
+            said: dict[str, Any] = {
+                "depth": file.depth,
+                "header": file.header,
+                "seconds": file.seconds,
+                "errors": file.errors,
+            }
+            if file.texts:
+                said["texts"] = {doc_id: [each.title, each.text] for doc_id, each in sorted(file.texts.items())}
             write_parquet(path, file.backing.columns(), said)
         else:
             raise DataError(
@@ -319,6 +332,10 @@ class Run:
             raise DataError(f"the header of a run is kept as JSON: {error}") from None
         file = replace(self._file, depth=depth, header={**self._file.header, **values})
         return Run(file, name=self.name, source=self.source)
+
+    def with_texts(self, texts: Mapping[str, Document]) -> Run:
+        """The same run with the texts of some of its documents, which its file then keeps."""
+        return Run(replace(self._file, texts=dict(texts)), name=self.name, source=self.source)
 
     def without_seconds(self) -> Run:
         """The same run without how long each query took, which differs from one machine and hour to the next."""

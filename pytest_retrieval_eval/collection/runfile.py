@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from pytest_retrieval_eval.collection.columns import Columns
+from pytest_retrieval_eval.collection.dataset import Document
 from pytest_retrieval_eval.collection.files import (
     PARQUET,
     JsonIds,
@@ -43,7 +44,7 @@ FORMAT, VERSION = "retrieval-run", 1
 Backing = Columns | ScoreMaps | TrecFile
 
 TREC_ENDINGS = (".trec", ".txt", ".run")
-STRUCTURE = ("format", "version", "depth", "ordered_by", "queries")  # of the header; the rest is provenance
+STRUCTURE = ("format", "version", "depth", "ordered_by", "queries", "texts")  # of the header; the rest is provenance
 _QUERY_KEYS = ("query_id", "query-id", "qid", "topic")
 _DOC_KEYS = ("doc_id", "corpus-id", "corpus_id", "docid", "docno", "document_id", "id")
 
@@ -57,6 +58,7 @@ class RunFile:
     header: Mapping[str, object] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
     errors: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[str, Document] = field(default_factory=dict)
 
 
 def read_run(path: PathLike, columns: Mapping[str, str] | None = None) -> RunFile:
@@ -71,7 +73,9 @@ def read_run(path: PathLike, columns: Mapping[str, str] | None = None) -> RunFil
         from pytest_retrieval_eval.collection.runtables import read_parquet
 
         lists, said = read_parquet(path, columns)
-        return RunFile(lists, said.get("depth"), *(said.get(key, {}) for key in ("header", "seconds", "errors")))
+        texts = {doc_id: Document(*both) for doc_id, both in said.get("texts", {}).items()}
+        known = {key: said.get(key, {}) for key in ("header", "seconds", "errors")}
+        return RunFile(lists, said.get("depth"), **known, texts=texts)
     if columns is not None:
         raise DataError(f"{path}: columns are named for tables alone, and the file is no {PARQUET}")
     if suffix and suffix[0] in TREC_ENDINGS:
@@ -120,8 +124,12 @@ def _read_ours(path: PathLike) -> RunFile:
     lists = Lists()
     seconds: dict[str, float] = {}
     errors: dict[str, str] = {}
+    texts: dict[str, Document] = {}
     count = 0
     for number, row in rows:
+        if "text" in row and "query_id" not in row:
+            _read_text(row, f"{path}:{number}", texts)
+            continue
         count += 1
         _read_line(row, f"{path}:{number}", lists, seconds, errors)
     if not count:
@@ -132,11 +140,30 @@ def _read_ours(path: PathLike) -> RunFile:
             f"{path}: the header declares {excerpt(expected)} queries, the file has {count}; "
             "it was probably cut off or joined: get it again, whole"
         )
+    kept = header.get("texts") or 0
+    if kept != len(texts):
+        raise DataError(
+            f"{path}: the header declares {excerpt(kept)} texts of documents, the file has {len(texts)}; "
+            "it was probably cut off or joined: get it again, whole"
+        )
     columns = lists.columns(by_list=ordered_by == "list")
     for block in columns.blocks() if not columns.by_list else ():
         refuse_repeated(block, lambda row: str(path))
     provenance = {key: value for key, value in header.items() if key not in STRUCTURE}
-    return RunFile(columns, depth, provenance, seconds, errors)
+    return RunFile(columns, depth, provenance, seconds, errors, texts)
+
+
+def _read_text(row: Mapping[str, object], where: str, texts: dict[str, Document]) -> None:
+    """A line of the table of texts: a document, its title and its text."""
+    doc_id = json_id(row.get("doc_id"), where)
+    title, text = row.get("title", ""), row["text"]
+    if not isinstance(title, str) or not isinstance(text, str):
+        raise DataError(
+            f"{where}: document {doc_id!r} has title {excerpt(title)} and text {excerpt(text)}; expected strings"
+        )
+    if doc_id in texts:
+        raise DataError(f"{where}: the text of document {doc_id!r} comes a second time; expected each document once")
+    texts[doc_id] = Document(title, text)
 
 
 # The keys of a hit that says no more than it must.
@@ -193,6 +220,8 @@ def write_ours(path: PathLike, run: RunFile) -> None:
         "ordered_by": "list" if columns.by_list else "score",
         "queries": len(columns.query_ids),
     }
+    if run.texts:
+        header["texts"] = len(run.texts)
     with write_atomically(path) as out:
         out.write(_json_line(header))
         for query_id, place in sorted((query, i) for i, query in enumerate(columns.query_ids)):
@@ -202,6 +231,10 @@ def write_ours(path: PathLike, run: RunFile) -> None:
             if query_id in run.errors:
                 row["error"] = run.errors[query_id]
             out.write(_json_line(row))
+        # Each document once, however many queries have it.
+        for doc_id, document in sorted(run.texts.items()):
+            titled = {"title": document.title} if document.title else {}
+            out.write(_json_line({"doc_id": doc_id, **titled, "text": document.text}))
 
 
 def _json_line(value: object) -> bytes:
@@ -238,6 +271,7 @@ def write_trec(path: PathLike, run: RunFile, tag: str) -> None:
         "the header" if run.header else "",
         "the declared depth" if run.depth is not None else "",
         "which part of a document a hit is" if columns.chunks is not None else "",
+        "the texts of its documents" if run.texts else "",
     ]
     empty = int(np.count_nonzero(np.diff(columns.bounds) == 0))
     if empty:

@@ -65,14 +65,14 @@ def _read(path: Path, changed: int, size: int) -> Run:
 def provenance(run: Run, dataset: Dataset) -> dict[str, object]:
     """The header of a baseline: what made the run, on which data, from which commit, when, and with what.
 
-    Keys: ``retriever``, ``dataset``, ``labels``, ``query_set`` and ``corpus`` (digests), ``commit`` and
-    ``dirty`` (None outside a git repository), ``time`` (UTC, ISO 8601, seconds), ``versions``. The depth is
-    the run's own.
+    Keys: ``retriever``, ``dataset``, ``labels``, ``answers`` (where there are some), ``query_set`` and ``corpus``
+    (digests), ``commit`` and ``dirty`` (None outside a git repository), ``time`` (UTC, ISO 8601, seconds),
+    ``versions``. The depth is the run's own.
     """
     return {
         "retriever": run.name,
         "dataset": dataset.name,
-        "labels": dataset.label_digest,
+        **_label_digests(dataset),
         "query_set": queries_digest(dataset),
         "corpus": dataset.corpus_digest,
         "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -96,10 +96,16 @@ def described_dataset(dataset: Dataset, candidate: Run) -> dict[str, Any]:
     return {
         "name": dataset.name,
         "path": None if dataset.path is None else str(dataset.path),
-        "labels": dataset.label_digest,
+        **_label_digests(dataset),
         "query_set": queries_digest(dataset),
         "corpus": _corpus_digest(dataset, candidate),
     }
+
+
+def _label_digests(dataset: Dataset) -> dict[str, str]:
+    """The digests of everything in the dataset that labels are made from."""
+    answers = {} if dataset.answers is None else {"answers": dataset.answers.digest}
+    return {"labels": dataset.label_digest, **answers}
 
 
 def made_with() -> dict[str, Any]:
@@ -110,16 +116,24 @@ def made_with() -> dict[str, Any]:
 
 
 def changes_since(
-    baseline: Run, dataset: Dataset, candidate: Run, *, new: Sequence[str] | None = None
+    baseline: Run,
+    dataset: Dataset,
+    candidate: Run,
+    *,
+    new: Sequence[str] | None = None,
+    labels: Mapping[str, Callable[[], str | None]] | None = None,
 ) -> tuple[str, ...]:
     """What changed since ``baseline`` was saved, a sentence each; empty where nothing is known to have.
 
-    ``new`` are the judged queries that the baseline lacks, where the caller knows them already.
+    ``new`` are the judged queries that the baseline lacks, where the caller knows them already; ``labels`` tells the
+    digests of what the labels were made from, by their keys in a header (None: the judgments of the dataset).
     """
     header = baseline.header
     changes: list[str] = []
-    if _differs(header.get("labels"), lambda: dataset.label_digest):
-        changes.append("the labels have changed since the baseline was saved; both sides are scored on today's")
+    for key, digest in (labels or {"labels": lambda: dataset.label_digest}).items():
+        if _differs(header.get(key), digest):
+            what = _MADE_FROM.get(key, key)
+            changes.append(f"the {what} have changed since the baseline was saved; both sides are scored on today's")
     if new is None:
         known = frozenset(baseline.query_ids)
         new = [query for query in dataset.qrels.query_ids if query not in known]
@@ -139,6 +153,8 @@ def changes_since(
     return tuple(changes)
 
 
+# What labels are made from, by its key in a header, as sentences name it.
+_MADE_FROM = {"answers": "gold answers", "spans": "gold spans"}
 # What a header says about the saving, not about the run.
 _OF_THE_SAVING = ("time", "commit", "dirty", "versions")
 

@@ -96,7 +96,11 @@ def _of(n: int, what: str) -> str:
 
 
 def _changed(changes: Sequence[str]) -> str:
-    words = [word for word in ("labels", "queries", "corpus") if any(_says(change, word) for change in changes)]
+    words = [
+        word
+        for word in ("labels", "gold answers", "gold spans", "queries", "corpus")
+        if any(_says(change, word) for change in changes)
+    ]
     if not words:
         return ""
     verb = "has" if words == ["corpus"] else "have"
@@ -267,13 +271,13 @@ def hypergeometric_tail(a: int, total: int, having: int, drawn: int) -> float:
 
 def _rows(side: Side) -> Ints:
     """The places of the counted queries among those of the labels."""
-    place = {query_id: row for row, query_id in enumerate(side.dataset.qrels.query_ids)}
+    place = {query_id: row for row, query_id in enumerate(side.qrels.query_ids)}
     return np.array([place[query_id] for query_id in side.scores.query_ids], np.int64)
 
 
 def _gold(side: Side, chosen: Bools) -> Bools:
     """The rows of the labels that are relevant documents of the chosen queries."""
-    qrels = side.dataset.qrels
+    qrels = side.qrels
     wanted = np.zeros(len(qrels.query_ids), bool)
     wanted[_rows(side)[chosen]] = True
     gold: Bools = wanted[qrels.query] & (qrels.grades >= level_of(side))

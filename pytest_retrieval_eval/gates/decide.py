@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -29,6 +29,7 @@ from pytest_retrieval_eval.gates.diff import (
 from pytest_retrieval_eval.gates.gate import Gate
 from pytest_retrieval_eval.gates.hints import other_forms
 from pytest_retrieval_eval.gates.incomplete import comparison_hangs, mean_hangs, sides
+from pytest_retrieval_eval.gates.labelling import label_runs, labels_text
 from pytest_retrieval_eval.gates.options import Options
 from pytest_retrieval_eval.gates.rules import (
     Comparison,
@@ -42,7 +43,15 @@ from pytest_retrieval_eval.gates.rules import (
     rule_on,
     smallest_p,
 )
-from pytest_retrieval_eval.gates.side import Side, cutoff_of, measure_candidate, measure_side, where_text
+from pytest_retrieval_eval.gates.side import (
+    Opened,
+    Side,
+    cutoff_of,
+    measure_side,
+    open_candidate,
+    open_run,
+    where_text,
+)
 from pytest_retrieval_eval.gates.slices import of_slices, slice_notes, slice_queries, sliced
 from pytest_retrieval_eval.gates.target import Target
 from pytest_retrieval_eval.gates.tojudge import gather
@@ -65,18 +74,29 @@ _LEVEL = 0.95
 _CANNOT_FAIL = "weak: this gate cannot fail, since the worst value that the measure can have would pass as well"
 
 
-def check(gate: Gate, bench: Bench, candidate: Callable[[], Side] | None = None) -> Verdict:
+@dataclass(slots=True)
+class Known:
+    """What was opened and measured of one candidate, for the next comparison of it.
+
+    A side stands for the labels that it was measured on, and those may depend on what it is compared with.
+    """
+
+    opened: dict[Measure, Opened] = field(default_factory=dict)
+    sides: dict[Measure, Side] = field(default_factory=dict)
+
+
+def check(gate: Gate, bench: Bench, known: Known | None = None) -> Verdict:
     """Decide ``gate``, record the verdict, and raise where it does not hold.
 
-    ``candidate`` gives the run under test where the caller has measured it already. Raises ``GateFailure``
-    with the bench's explanation for ``failed`` and ``inconclusive``; a ``GateError`` is recorded as an
-    ``error`` verdict and raised on. Inside a family of the bench the verdict is collected instead.
+    ``known`` has the run under test where the caller has measured it already, and keeps it for the next time.
+    Raises ``GateFailure`` with the bench's explanation for ``failed`` and ``inconclusive``; a ``GateError`` is
+    recorded as an ``error`` verdict and raised on. Inside a family of the bench the verdict is collected instead.
     """
     __tracebackhide__ = True
     family = getattr(bench, "family", None)
     try:
         check_alone(gate)
-        case = measured_case(gate, bench, candidate)
+        case = measured_case(gate, bench, known)
         verdict = decide_cases([case])[0]
         if family is not None:
             return cast("Verdict", family.collect([case], verdict))
@@ -120,14 +140,14 @@ def _name_of(run: object) -> str:
     return "" if run is None else str(getattr(run, "name", "") or run)
 
 
-def decide(gate: Gate, bench: Bench, candidate: Callable[[], Side] | None = None) -> Verdict:
+def decide(gate: Gate, bench: Bench, known: Known | None = None) -> Verdict:
     """The verdict on ``gate``; raises a ``GateError`` for what cannot be measured.
 
     Records nothing, but gives the pairs to judge to a bench that collects them.
     """
     __tracebackhide__ = True
     check_alone(gate)
-    return decide_cases([measured_case(gate, bench, candidate)])[0]
+    return decide_cases([measured_case(gate, bench, known)])[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,15 +181,19 @@ class Case:
         return self.test.p_worse if self.comparison.sided == "one" else self.test.p_two_sided
 
 
-def measured_case(gate: Gate, bench: Bench, candidate: Callable[[], Side] | None = None) -> Case:
+def measured_case(gate: Gate, bench: Bench, known: Known | None = None) -> Case:
     """Both sides of ``gate``, measured. Raises a ``GateError`` for what cannot be measured."""
     __tracebackhide__ = True
     check_rule(gate)
-    side = candidate() if candidate is not None else measure_candidate(gate.measure, bench, gate.options)
+    known = Known() if known is None else known
+    candidate = _candidate(gate.measure, bench, gate.options, known)
     if not isinstance(gate.target, Target):
+        side = _measured([candidate], gate.measure, bench, gate.options, known)[0]
         case = Case(gate, bench, side)
     else:
-        base, reference = _reference(gate, gate.target, bench, side)
+        base, opened = _reference(gate, gate.target, bench, candidate)
+        side, reference = _measured([candidate, opened], gate.measure, bench, gate.options, known)
+        _keep_texts(base, side, bench)
         if side.scores.query_ids != reference.scores.query_ids:
             only = sorted(set(side.scores.query_ids) ^ set(reference.scores.query_ids))
             raise GateError(
@@ -187,6 +211,43 @@ def measured_case(gate: Gate, bench: Bench, candidate: Callable[[], Side] | None
             part = _paired(replace(part, reference=sliced(case.reference, name, ids)))
         parts.append(replace(part, decides=part.side.scores.n >= gate.options.min_n))
     return replace(case, parts=tuple(parts))
+
+
+def measure_candidate(measure: Measure, bench: Bench, options: Options, known: Known | None = None) -> Side:
+    """The run under test, measured alone."""
+    known = Known() if known is None else known
+    return _measured([_candidate(measure, bench, options, known)], measure, bench, options, known)[0]
+
+
+def _candidate(measure: Measure, bench: Bench, options: Options, known: Known) -> Opened:
+    if measure not in known.opened:
+        known.opened[measure] = open_candidate(measure, bench, options)
+    return known.opened[measure]
+
+
+def _measured(opened: Sequence[Opened], measure: Measure, bench: Bench, options: Options, known: Known) -> list[Side]:
+    """The runs of a comparison, the candidate first: labelled together, then measured."""
+    candidate = opened[0]
+    labels = label_runs(
+        candidate.dataset,
+        [each.run for each in opened],
+        bench,
+        options,
+        depth=cutoff_of(measure),
+        select=candidate.select,
+        measure=measure.innermost.name,
+    )
+    before = known.sides.get(measure)
+    if before is None or not labels.same_for(candidate.run, before.labels):
+        known.sides[measure] = measure_side(candidate, labels, measure, options)
+    return [known.sides[measure], *(measure_side(each, labels, measure, options) for each in opened[1:])]
+
+
+def _keep_texts(base: Baseline, side: Side, bench: Bench) -> None:
+    """A baseline that is written under labels that read texts keeps those of its top documents."""
+    keep = getattr(bench, "keep_texts", None)
+    if base.updated and keep is not None and side.labels.texts is not None:
+        keep(base, side.dataset, side.labels.texts(side.run), {k: d() for k, d in side.labels.digests.items()})
 
 
 def _paired(case: Case) -> Case:
@@ -234,14 +295,13 @@ def _verdict(case: Case, found: Mapping[int, Adjustment | None], also: Side | No
 def _common(case: Case) -> dict[str, Any]:
     gate, side = case.gate, case.side
     options, scores = gate.options, side.scores
-    labels = options.labels or "qrels"
     return {
         "gate": str(gate),
         "measure": str(gate.measure),
         "operator": gate.operator,
         "dataset": side.dataset.name,
         "run": side.run.name,
-        "labels": labels if isinstance(labels, str) else ", ".join(labels),
+        "labels": labels_text(options),
         "where": side.where,
         "rule": options.rule,
         "alpha": options.alpha,
@@ -337,7 +397,11 @@ def _against_run(case: Case, comparison: Comparison, adjustment: Adjustment | No
     if bad or is_small(side, reference):
         queries = with_details(queries, side, reference, titles=bad)
     # What changed is the same for every slice, and costs a pass over the data.
-    changes = changes_since(reference.run, side.dataset, side.run, new=_new(reference)) if also is None else ()
+    changes = (
+        changes_since(reference.run, side.dataset, side.run, new=_new(reference), labels=side.labels.digests)
+        if also is None
+        else ()
+    )
     verdict = Verdict(
         **_common(case),
         **sides(side, reference),
@@ -375,23 +439,23 @@ def _against_run(case: Case, comparison: Comparison, adjustment: Adjustment | No
     return _footing(verdict, side)
 
 
-def _reference(gate: Gate, target: Target, bench: Bench, side: Side) -> tuple[Baseline, Side]:
-    """The run on the right side, and it measured on the same labels and slice."""
+def _reference(gate: Gate, target: Target, bench: Bench, candidate: Opened) -> tuple[Baseline, Opened]:
+    """The run on the right side, opened for the same slice."""
     reference = target.reference
     if reference.kind == "baseline":
-        base = bench.baseline(side.dataset, reference.name, side.stored)
+        base = bench.baseline(candidate.dataset, reference.name, candidate.given)
         label = f"baseline {shown(base.name)}"
     else:
-        run = bench.run(side.dataset, reference.ref)
+        run = bench.run(candidate.dataset, reference.ref)
         base = Baseline(run, run.name or str(reference.ref))
         label = f"run {shown(base.name)}"
-    return base, measure_side(side.dataset, base.run, gate.measure, gate.options, side.select, label)
+    return base, open_run(candidate.dataset, base.run, gate.measure, gate.options, candidate.select, label)
 
 
 def _new(reference: Side) -> list[str]:
     """The counted queries that a run has no line for."""
     absent = ~reference.evaluation.ranks.in_run
-    ids = reference.dataset.qrels.query_ids
+    ids = reference.qrels.query_ids
     found = [ids[row] for row in np.flatnonzero(absent).tolist()]
     return [query for query in found if reference.scores.get(query) is not None]
 
@@ -492,8 +556,9 @@ def _side_notes(side: Side, also: Side | None = None) -> tuple[str, ...]:
                 f"every list ends at rank {longest}, and {side.measure} looks at {cutoff}: the run declares no depth"
             )
     notes += side.notes
+    notes += side.labels.notes
     notes += counts.notes()
-    forms = other_forms(side.dataset.qrels, side.run)
+    forms = other_forms(side.qrels, side.run)
     notes += [forms] if forms else []
     notes += side.dataset.warnings
     notes += [warning for warning in side.evaluation.warnings if warning not in notes]

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean
 from pytest_retrieval_eval.gates.options import KEYWORDS, Options
 from pytest_retrieval_eval.gates.wording import shown
+from pytest_retrieval_eval.labels.source import NAMES, is_pooled
 
 NAME = "retrieval_defaults"
 
@@ -19,6 +20,8 @@ _READ_WITH: dict[str, dict[str, object]] = {
     "allow": {"rule": "each"},
     "min_n": {"by": "type"},
     "correction": {"rule": "significant"},
+    "normalise": {"labels": "contains(kilt)"},
+    "pool": {"labels": "contains(kilt)"},
 }
 
 
@@ -42,7 +45,8 @@ def with_defaults(defaults: Mapping[str, object], keywords: Mapping[str, object]
     """Options from ``keywords``, and from the defaults where they are silent; None as a keyword is no silence.
 
     A default that the gate does not read (``allow`` under another rule, ``min_n`` without slices, ``correction``
-    for one comparison) is left out; ``several``: the gate is a family of comparisons.
+    for one comparison, ``pool`` with labels that do not depend on the runs) is left out; ``several``: the gate is a
+    family of comparisons.
 
     >>> with_defaults({"rule": "each", "allow": 2, "min_n": 20}, {}).allow
     2
@@ -52,10 +56,14 @@ def with_defaults(defaults: Mapping[str, object], keywords: Mapping[str, object]
     __tracebackhide__ = True
     used = {name: value for name, value in defaults.items() if name not in keywords}
     both = used | dict(keywords)
+    labels = both.get("labels") or "qrels"
+    fixed = not _pooled(labels)
     unread = {
         "allow": both.get("rule") != "each",
         "min_n": both.get("by") is None,
         "correction": both.get("rule") != "significant" or not (several or both.get("by") is not None),
+        "normalise": fixed,
+        "pool": fixed,
     }
     used = {name: value for name, value in used.items() if not unread.get(name, False)}
     try:
@@ -63,6 +71,12 @@ def with_defaults(defaults: Mapping[str, object], keywords: Mapping[str, object]
     except GateError as error:
         name_defaults(error, used)
         raise error.with_traceback(None) from None
+
+
+def _pooled(labels: object) -> bool:
+    names = [labels] if isinstance(labels, str) else labels if isinstance(labels, (list, tuple)) else []
+    # An unknown name is an error of its own, which Options raises.
+    return all(name in NAMES for name in names) and is_pooled(names)
 
 
 def name_defaults(error: GateError, used: Mapping[str, object]) -> None:

@@ -112,7 +112,7 @@ def with_details(
     before = reference.run.rankings(ids) if ids and reference is not None else {}
     detailed: dict[str, QueryDiff] = {}
     for diff in wanted:
-        grades = candidate.dataset.qrels.of_query(diff.query_id)
+        grades = candidate.qrels.of_query(diff.query_id)
         new = _docs(after.get(diff.query_id))[:top]
         if reference is None:
             intruders = _instead(new, grades, level_of(candidate))
@@ -122,7 +122,7 @@ def with_details(
             )
         detailed[diff.query_id] = replace(diff, intruders=intruders, looked_up=True)
     shown_first = diffs[:LOOKED_UP]
-    result = [detailed.get(diff.query_id, diff) for diff in shown_first]
+    result = [_said(detailed.get(diff.query_id, diff), candidate) for diff in shown_first]
     if titles:
         result = _titled(result, candidate.dataset)
     return (*result, *(detailed.get(diff.query_id, diff) for diff in diffs[LOOKED_UP:]))
@@ -161,7 +161,7 @@ def _holes(candidate: Side, worst_first: Iterable[str], k: int) -> dict[str, int
     """How many places of the top k hold no judged document, for the counted queries that have such, in order."""
     ranks = candidate.evaluation.ranks
     holes = np.minimum(ranks.returned, k) - ranks.hits(-np.inf, k)
-    found = dict(zip(candidate.dataset.qrels.query_ids, holes.tolist(), strict=True))
+    found = dict(zip(candidate.qrels.query_ids, holes.tolist(), strict=True))
     ids = dict.fromkeys((*worst_first, *candidate.scores.query_ids))
     counted_ids = set(candidate.scores.query_ids)
     return {query: found[query] for query in ids if query in counted_ids and found.get(query, 0) > 0}
@@ -169,7 +169,7 @@ def _holes(candidate: Side, worst_first: Iterable[str], k: int) -> dict[str, int
 
 def _pairs_of(candidate: Side, ids: Sequence[str], k: int) -> list[tuple[str, str, int]]:
     """Query, document and rank without a judgment in the top k of these queries."""
-    qrels = candidate.dataset.qrels
+    qrels = candidate.qrels
     found = candidate.run.rankings(ids, depth=k) if ids else {}
     pairs: list[tuple[str, str, int]] = []
     for query in ids:
@@ -200,8 +200,8 @@ def level_of(side: Side) -> float:
 
 def ranks_in(side: Side) -> Ranks:
     """The rank of every row of the labels in the run, 0 where it is not in the list."""
-    located = side.run.locate(side.dataset.qrels)
-    ranks = np.zeros(len(side.dataset.qrels), np.int64)
+    located = side.run.locate(side.qrels)
+    ranks = np.zeros(len(side.qrels), np.int64)
     ranks[located.row] = located.rank
     return ranks
 
@@ -210,7 +210,7 @@ def _moves(candidate: Side, reference: Side | None, ids: Sequence[str]) -> list[
     """For each query, the relevant documents whose rank changed in a way that can matter to the measure."""
     if not ids:
         return []
-    qrels, cutoff = candidate.dataset.qrels, cutoff_of(candidate.measure)
+    qrels, cutoff = candidate.qrels, cutoff_of(candidate.measure)
     by_set = candidate.measure.name in _SETS
     after = ranks_in(candidate)
     mask = qrels.grades >= level_of(candidate)
@@ -294,6 +294,18 @@ def _instead(new: Sequence[str], grades: Mapping[str, float], level: float) -> t
         if doc not in found and (grade is None or grade < level):
             found[doc] = Move(doc, grade, None, rank)
     return tuple(found.values())
+
+
+def _said(diff: QueryDiff, candidate: Side) -> QueryDiff:
+    """The same query, with what the source of the labels says of each document that is told."""
+    said = candidate.labels.said
+    if said is None:
+        return diff
+    moves, intruders = (
+        tuple([replace(move, said=said(diff.query_id, move.doc_id)) for move in each])
+        for each in (diff.moves, diff.intruders)
+    )
+    return replace(diff, moves=moves, intruders=intruders)
 
 
 def _titled(diffs: list[QueryDiff], dataset: Dataset) -> list[QueryDiff]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean
 from pytest_retrieval_eval.gates.corrections import NAMES
-from pytest_retrieval_eval.gates.decide import Case, concluded, decide_cases, measured_case, record_error
+from pytest_retrieval_eval.gates.decide import Case, Known, concluded, decide_cases, measured_case, record_error
 from pytest_retrieval_eval.gates.defaults import name_defaults
 from pytest_retrieval_eval.gates.gate import Gate
 from pytest_retrieval_eval.gates.options import Options
@@ -24,7 +24,6 @@ from pytest_retrieval_eval.gates.wording import counted, shown
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.bench import Bench
-    from pytest_retrieval_eval.gates.side import Side
 
 
 def parse_gates(texts: Sequence[str], options: Options | None = None, /, **keywords: object) -> tuple[Gate, ...]:
@@ -44,7 +43,7 @@ def parse_gates(texts: Sequence[str], options: Options | None = None, /, **keywo
     return gates
 
 
-def check_gates(gates: Sequence[Gate], bench: Bench, candidates: Sequence[Callable[[], Side]] | None = None) -> Verdict:
+def check_gates(gates: Sequence[Gate], bench: Bench, known: Known | None = None) -> Verdict:
     """Decide gates as one family, record its verdict, and raise where one of them does not hold.
 
     As :func:`~pytest_retrieval_eval.gates.decide.check` for a single gate, which a list of one is.
@@ -54,8 +53,7 @@ def check_gates(gates: Sequence[Gate], bench: Bench, candidates: Sequence[Callab
     try:
         if len(gates) == 1:
             check_alone(gates[0])
-        sides: Sequence[Callable[[], Side] | None] = candidates or [None] * len(gates)
-        cases = [measured_case(gate, bench, side) for gate, side in zip(gates, sides, strict=True)]
+        cases = [measured_case(gate, bench, known) for gate in gates]
         verdict = decide_gates(cases)
         if family is not None:
             collected: Verdict = family.collect(cases, verdict)

@@ -35,13 +35,16 @@ def sides(side: Side, reference: Side | None) -> dict[str, Any]:
         "bounds": tuple(_ends(bounds_of(each)) if each is not None else None for each in both),
         "spread": tuple(spread_of(each.scores) if each is not None else None for each in both),
         "unit": side.unit or "",
-        "label_scale": side.dataset.qrels.scale,
+        "label_scale": side.qrels.scale,
     }
 
 
 def bounds_of(side: Side) -> Bounds | None:
-    """The bounds of one side; None where the measure has none, or where they would cost more than the gate."""
-    if effort(side.evaluation.ranks, side.measure) > EFFORT:
+    """The bounds of one side; None where the measure has none, or where they would cost more than the gate.
+
+    None also where labels were made of all that the measure looks at: what stands further down is not in question.
+    """
+    if side.labels.complete or effort(side.evaluation.ranks, side.measure) > EFFORT:
         return None
     try:
         return side.evaluation.bounds(side.measure)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from pytest_retrieval_eval.errors import GateError, SettingsError
-from pytest_retrieval_eval.gates.decide import check, record_error
+from pytest_retrieval_eval.gates.decide import Known, check, measure_candidate, record_error
 from pytest_retrieval_eval.gates.defaults import name_defaults
 from pytest_retrieval_eval.gates.families import check_gates
 from pytest_retrieval_eval.gates.gate import Gate, Operator
 from pytest_retrieval_eval.gates.options import Options
-from pytest_retrieval_eval.gates.side import Side, measure_candidate
 from pytest_retrieval_eval.gates.target import OperandError, Target
 from pytest_retrieval_eval.gates.wording import shown
 from pytest_retrieval_eval.measures.names import Measure
@@ -38,7 +36,7 @@ class Measured:
     comparison; both sides of a chained comparison are measured once.
     """
 
-    __slots__ = ("_bench", "_candidates", "_decided", "_measures", "_options")
+    __slots__ = ("_bench", "_decided", "_known", "_measures", "_options")
 
     # numpy then leaves the comparison to this class; see above.
     __array_ufunc__ = None
@@ -55,7 +53,7 @@ class Measured:
             raise SettingsError(f"a measure stands twice in the list {self._names}; each counts in its correction")
         self._bench = bench
         self._options = options or Options()
-        self._candidates: dict[Measure, Side] = {}
+        self._known = Known()
         self._decided = False
 
     @property
@@ -87,17 +85,11 @@ class Measured:
         # Nothing is measured for a repr: pytest and debuggers ask for it at any time.
         return f"<Measured {self._names}>"
 
-    def _measured(self, measure: Measure) -> Side:
-        __tracebackhide__ = True
-        if measure not in self._candidates:
-            self._candidates[measure] = measure_candidate(measure, self._bench, self._options)
-        return self._candidates[measure]
-
     def __float__(self) -> float:
         __tracebackhide__ = True
         if len(self._measures) > 1:
             raise OperandError(f"{self._names} are {len(self._measures)} measures, and have no one value")
-        return self._measured(self._measures[0]).mean
+        return measure_candidate(self._measures[0], self._bench, self._options, self._known).mean
 
     def _compare(self, operator: Operator, other: object) -> Verdict:
         __tracebackhide__ = True
@@ -115,10 +107,9 @@ class Measured:
             name_defaults(error, self._options.defaulted)
             record_error(text, self._names, operator, self._options, self._bench, error)
             raise error.with_traceback(None) from None
-        sides = [partial(self._measured, measure) for measure in self._measures]
         if len(gates) == 1:
-            return check(gates[0], self._bench, sides[0])
-        return check_gates(gates, self._bench, sides)
+            return check(gates[0], self._bench, self._known)
+        return check_gates(gates, self._bench, self._known)
 
     def __ge__(self, other: object) -> Verdict:
         __tracebackhide__ = True

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pytest_retrieval_eval.errors import SettingsError, did_you_mean
 from pytest_retrieval_eval.gates.target import OperandError, real_number
 from pytest_retrieval_eval.gates.wording import joined, shown
+from pytest_retrieval_eval.labels.source import check_name, is_pooled
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.run import Run
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 RULES = ("mean", "noninferior", "significant", "each")
 CORRECTIONS = ("holm", "bh", "none")
 MIN_N = 10
-LABELS = ("qrels",)
+NORMALISATIONS = ("pool", "list")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,8 @@ class Options:
     Args:
         run: the run under test: a name, a path or a Run; None is the session's.
         dataset: a dataset's name; None is the first.
-        labels: the source of relevance labels, or several of which the first that has a grade wins.
+        labels: the source of relevance labels (``qrels``, ``contains(kilt)``, ``contains(dpr)``), or several of
+            which the first that has a grade wins; None is ``qrels``.
         where: tags that select queries; a list means any of, several keys mean and.
         by: a tag; the gate is decided for the queries of each of its values.
         min_n: with ``by``, how many counted queries a slice needs to decide anything.
@@ -42,7 +44,11 @@ class Options:
         judged: the least judged@k of the candidate, 0 to 1; below it the verdict is ``inconclusive``.
         unit: ``document`` where chunks are ranked and the labels are on documents: each document stands at the
             rank of its best chunk, and k counts documents.
-        allow_failures: how many queries the retriever may fail on; they count 0.
+        allow_failures: how many queries the retriever may fail on; they count 0. As many may fail to be labelled;
+            they are left out of both sides.
+        normalise: where only what the runs return is labelled, what R and the ideal order are made of: ``pool``, the
+            documents of all runs of the comparison, or ``list``, those of each run alone; None is ``pool``.
+        pool: further runs whose documents belong to the pool, by name or path.
         defaulted: no keyword: those of the keywords above that the project's defaults gave, with their values.
 
     >>> Options.of(rule="significant", alpha=0.01).alpha
@@ -66,6 +72,8 @@ class Options:
     judged: float | None = None
     allow_failures: int = 0
     unit: Literal["document"] | None = None
+    normalise: Literal["pool", "list"] | None = None
+    pool: tuple[str, ...] = ()
     defaulted: Mapping[str, object] = field(default_factory=dict, compare=False)
 
     @classmethod
@@ -86,6 +94,7 @@ class Options:
         if self.dataset is not None and (not isinstance(self.dataset, str) or not self.dataset.strip()):
             raise SettingsError(f"dataset= takes a dataset's name, not {_a(self.dataset)}")
         self._check_labels()
+        self._check_pool()
         self._check_where()
         if self.rule not in RULES:
             raise SettingsError(f"{_a(self.rule)} is not a rule; the rules are {joined(RULES)}")
@@ -117,10 +126,29 @@ class Options:
         if not isinstance(sources, (list, tuple)) or not sources:
             raise SettingsError(f"labels= takes a source of labels or a list of them, not {_a(self.labels)}")
         for source in sources:
-            if source not in LABELS:
-                raise SettingsError(f"there are no labels {_a(source)}; {did_you_mean(str(source), LABELS)}")
+            check_name(source)
+        if len(set(sources)) < len(sources):
+            raise SettingsError(f"labels= names a source twice in {_a(self.labels)}; the first that has a grade wins")
         if not isinstance(self.labels, str):
             object.__setattr__(self, "labels", tuple(sources))
+
+    def _check_pool(self) -> None:
+        pool = (self.pool,) if isinstance(self.pool, (str, Path)) or hasattr(self.pool, "locate") else self.pool
+        if not isinstance(pool, (list, tuple)):
+            raise SettingsError(f"pool= takes a list of runs, not {_a(self.pool)}")
+        for run in pool:
+            if not isinstance(run, (str, Path)) and not hasattr(run, "locate"):
+                raise SettingsError(f"pool= takes names or paths of runs, or a Run, not {_a(run)}")
+        object.__setattr__(self, "pool", tuple(pool))
+        if self.normalise not in (None, *NORMALISATIONS):
+            raise SettingsError(f"normalise= is {joined(NORMALISATIONS)}, not {_a(self.normalise)}")
+        labels = (self.labels,) if isinstance(self.labels, str) else self.labels or ("qrels",)
+        if (pool or self.normalise is not None) and not is_pooled(labels):
+            word = "pool" if pool else "normalise"
+            raise SettingsError(
+                f"{word}= says which documents R and the ideal order are made of where only what the runs return is "
+                f"labelled; labels={', '.join(labels)} do not depend on the runs: leave it out"
+            )
 
     def _check_where(self) -> None:
         if self.where is None:

@@ -22,8 +22,10 @@ from pytest_retrieval_eval.measures.registry import aggregate
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
+    from pytest_retrieval_eval.collection.qrels import Qrels
     from pytest_retrieval_eval.collection.run import Ranking, Run
     from pytest_retrieval_eval.gates.bench import Bench
+    from pytest_retrieval_eval.gates.labelling import Labels
     from pytest_retrieval_eval.gates.options import Options
     from pytest_retrieval_eval.measures.evaluate import Evaluation, Scores
 
@@ -34,13 +36,25 @@ _JUDGED_K = 10
 
 
 @dataclass(frozen=True, slots=True)
+class Opened:
+    """A run of a comparison, opened and not yet labelled or measured; ``given`` as :attr:`Side.stored`."""
+
+    dataset: Dataset
+    run: Run
+    given: Run
+    label: str
+    select: frozenset[str] | None
+    failed: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Side:
     """A run, measured.
 
     ``select`` are the queries that ``where`` selects (None: all), ``label`` names the run in sentences, and
     ``failed`` are the queries that the retriever failed on and that ``allow_failures`` tolerates. With the
-    unit ``document`` the run is one of documents, and ``given`` the chunks that it was made of. ``notes`` are
-    worth saying beside the number.
+    unit ``document`` the run is one of documents, and ``given`` the chunks that it was made of. ``labels`` are those
+    of the whole comparison. ``notes`` are worth saying beside the number.
     """
 
     dataset: Dataset
@@ -52,6 +66,7 @@ class Side:
     label: str
     judged_at: Measure
     failed: Mapping[str, str]
+    labels: Labels
     unit: str | None = None
     given: Run | None = None
     notes: tuple[str, ...] = ()
@@ -60,6 +75,11 @@ class Side:
     def stored(self) -> Run:
         """The run as it was given: of chunks, where ``run`` has the documents they are parts of."""
         return self.given if self.given is not None else self.run
+
+    @property
+    def qrels(self) -> Qrels:
+        """What is known of the documents of either side; the run itself is measured on ``evaluation.qrels``."""
+        return self.labels.qrels
 
     @property
     def scores(self) -> Scores:
@@ -108,33 +128,27 @@ def _value(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def measure_candidate(measure: Measure, bench: Bench, options: Options) -> Side:
-    """The run under test, measured. Raises a ``GateError`` for whatever cannot be measured."""
+def open_candidate(measure: Measure, bench: Bench, options: Options) -> Opened:
+    """The run under test, opened. Raises a ``GateError`` for whatever cannot be measured."""
     dataset = bench.dataset(options.dataset)
-    if not len(dataset.qrels):
-        spans = "" if dataset.spans is None else ", or gate a measure of its gold spans"
-        raise GateError(
-            f"dataset {shown(dataset.name)} has no relevance labels: there is nothing to measure; "
-            f"add judgments to its qrels{spans}"
-        )
     select = None
     if options.where is not None:
         select = dataset.queries.select(options.where)
         if not select:
             raise GateError(f"where {where_text(options.where)} selects no query of {shown(dataset.name)}")
     run = bench.run(dataset, options.run)
-    return measure_side(dataset, run, measure, options, select, f"run {shown(run.name)}")
+    return open_run(dataset, run, measure, options, select, f"run {shown(run.name)}")
 
 
-def measure_side(
+def open_run(
     dataset: Dataset,
     run: Run,
     measure: Measure,
     options: Options,
     select: frozenset[str] | None,
     label: str,
-) -> Side:
-    """``run`` measured on ``dataset``, or the ``GateError`` that says why its number would mean nothing."""
+) -> Opened:
+    """``run`` as it is to be measured on ``dataset``, or the ``GateError`` that says why that would mean nothing."""
     _refuse_totals(measure)
     cutoff = cutoff_of(measure)
     if cutoff is not None and run.depth is not None and cutoff > run.depth:
@@ -143,13 +157,21 @@ def measure_side(
             f"retrieve at least {cutoff} hits a query, or gate at k = {run.depth} or less"
         )
     failed = _failures(run, dataset, options, select, label)
-    judged_at = Measure.parse(f"judged@{cutoff or _JUDGED_K}")
     given = run
     if options.unit == "document":
         run = run.by_document(dataset.chunks)
-    evaluation = evaluate(dataset.qrels, run, measure, queries=dataset.queries, select=select)
-    where = where_text(options.where)
-    side = Side(dataset, run, measure, evaluation, select, where, label, judged_at, failed, options.unit, given)
+    return Opened(dataset, run, given, label, select, failed)
+
+
+def measure_side(opened: Opened, labels: Labels, measure: Measure, options: Options) -> Side:
+    """A run measured on the labels of its comparison, or the ``GateError`` that says why that would mean nothing."""
+    dataset, run, select = opened.dataset, opened.run, labels.select
+    judged_at = Measure.parse(f"judged@{cutoff_of(measure) or _JUDGED_K}")
+    evaluation = evaluate(labels.of(run), run, measure, queries=dataset.queries, select=select)
+    where, label, given = where_text(options.where), opened.label, opened.given
+    side = Side(
+        dataset, run, measure, evaluation, select, where, label, judged_at, opened.failed, labels, options.unit, given
+    )
     _refuse_empty(side)
     return replace(side, notes=_cut_lists(side)) if options.unit else side
 
@@ -164,7 +186,7 @@ def _cut_lists(side: Side) -> tuple[str, ...]:
     if cutoff is None or given.depth is None:
         return ()
     chunks = dict(zip(given.query_ids, given.returned.tolist(), strict=True))
-    documents = dict(zip(side.dataset.qrels.query_ids, side.evaluation.ranks.returned.tolist(), strict=True))
+    documents = dict(zip(side.qrels.query_ids, side.evaluation.ranks.returned.tolist(), strict=True))
     filled = [query for query in side.scores.query_ids if documents[query]]
     cut = [query for query in filled if documents[query] < cutoff and chunks[query] >= given.depth]
     if not cut:
@@ -213,7 +235,7 @@ def _failures(
 
 
 def _refuse_empty(side: Side) -> None:
-    ranks, qrels, label = side.evaluation.ranks, side.dataset.qrels, side.label
+    ranks, qrels, label = side.evaluation.ranks, side.qrels, side.label
     name = shown(side.dataset.name)
     if not ranks.in_run.any():
         hint = id_hint(qrels.query_ids, ranks.unknown)

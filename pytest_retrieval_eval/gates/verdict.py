@@ -25,7 +25,8 @@ class Move:
     """A document of one query on both sides.
 
     ``grade`` None means that nobody has judged it; ``before`` and ``after`` are 1-based ranks in the
-    baseline's and the candidate's list, None where it is not in the list.
+    baseline's and the candidate's list, None where it is not in the list. ``said`` is what the source of the labels
+    says of it: what a reader answered from it, or why it is relevant.
     """
 
     doc_id: str
@@ -33,6 +34,7 @@ class Move:
     before: int | None = None
     after: int | None = None
     title: str | None = None
+    said: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as builtin types."""

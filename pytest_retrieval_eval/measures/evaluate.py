@@ -167,6 +167,8 @@ class Evaluation:
             unanswerable = queries.unanswerable
             inside &= np.fromiter((query_id not in unanswerable for query_id in ids), bool, len(ids))
         self._inside: Bools = inside
+        always = self.qrels.always
+        self._always: Bools = np.fromiter((query_id in always for query_id in ids), bool, len(ids))
 
     def narrowed(self, select: Collection[str]) -> Evaluation:
         """The same for these queries alone; nothing is found again."""
@@ -411,7 +413,8 @@ class Evaluation:
     def _relevant(self, measure: Measure) -> Bools:
         """Which queries have a document that is relevant for the measure."""
         facts = self.ranks.facts
-        return facts.relevant(measure.rel) > 0 if self._by_level(measure) else facts.positive
+        found = facts.relevant(measure.rel) > 0 if self._by_level(measure) else facts.positive
+        return found | self._always
 
     def _fits(self, measure: Measure) -> None:
         """A plain binary measure would cut grades that are no whole numbers at a level nobody chose."""
@@ -479,9 +482,9 @@ class Evaluation:
         facts = ranks.facts
         chosen = self._select
         unanswerable = queries.unanswerable if queries is not None and not self.trec else frozenset[str]()
-        judged = self._inside & (facts.judged > 0)
+        judged = self._inside & ((facts.judged > 0) | self._always)
         levels = self.qrels.scale == "levels" and facts.fractional is None
-        relevant = facts.relevant(1.0) > 0 if levels else facts.positive
+        relevant = (facts.relevant(1.0) > 0 if levels else facts.positive) | self._always
 
         def named(mask: Bools) -> tuple[str, ...]:
             return tuple([ids[row] for row in np.flatnonzero(mask).tolist()])
@@ -500,7 +503,7 @@ class Evaluation:
                 short.append(Short(cutoff, len(ends), int(ends.sum())))
         return QueryCounts(
             judged=int(judged.sum()),
-            unjudged=named(self._inside & (facts.judged == 0)) + tuple(others),
+            unjudged=named(self._inside & ~judged) + tuple(others),
             without_relevant=named(judged & ~relevant),
             unanswerable=tuple(
                 [

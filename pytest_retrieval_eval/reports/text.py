@@ -35,6 +35,8 @@ def headline(verdict: Verdict) -> str:
         about.append(f"where {shown(verdict.where, 60)}")
     if verdict.unit:
         about.append(f"unit {verdict.unit}")
+    if verdict.labels != "qrels" and verdict.status != "error":
+        about.append(f"labels {shown(verdict.labels, 60)}")
     if verdict.label_scale != "levels":
         about.append(f"labels on the {verdict.label_scale} scale")
     if verdict.run:
@@ -261,10 +263,13 @@ def _query(verdict: Verdict, query: QueryDiff) -> list[str]:
     lines = [head + tags]
     for move in query.moves[:_MOVES]:
         lines.append(_move(verdict, query, move))
+        lines += _said(move)
     if len(query.moves) > _MOVES:
         lines.append(f"    … and {counted(len(query.moves) - _MOVES, 'more relevant document')}")
     if query.intruders:
         lines.append(_intruders(query.intruders))
+        for move in query.intruders[:_INTRUDERS]:
+            lines += [f"           {shown(move.doc_id, 40)}: {line.strip()}" for line in _said(move)]
     if query.note:
         lines += _wrapped("    ", shown(query.note, 300), indent=4)
     return lines
@@ -283,6 +288,11 @@ def _move(verdict: Verdict, query: QueryDiff, move: Move) -> str:
         crossed = was_in != is_in
         label = ("lost" if crossed else "fell") if fell else ("gained" if crossed else "rose")
     return f"    {label:<6} {_document(move)}   {ranks}"
+
+
+def _said(move: Move) -> list[str]:
+    """What the source of the labels says of a document, in one line."""
+    return [] if move.said is None else [f"           {shown(move.said, WIDTH - 12)}"]
 
 
 def _intruders(moves: Sequence[Move]) -> str:

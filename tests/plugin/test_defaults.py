@@ -207,11 +207,15 @@ def test_every_keyword_has_a_default_or_an_ini_value_of_its_own():
         "judged": 0.9,
         "unit": "document",
         "allow_failures": 1,
+        "normalise": "list",
+        "pool": ("bm25",),
     }
     assert set(values) | {"run", "dataset"} == set(KEYWORDS)
     check_defaults(values)
+    pooled = {"labels": "contains(kilt)"}
+    reading = {"allow": {"rule": "each"}, "min_n": {"by": "type"}, "correction": {"rule": "significant", "by": "t"}}
+    reading |= {"normalise": pooled, "pool": pooled}
     for name, value in values.items():
-        reading = {"allow": {"rule": "each"}, "min_n": {"by": "type"}, "correction": {"rule": "significant", "by": "t"}}
         options = with_defaults({name: value}, reading.get(name, {}))
         assert getattr(options, name) == value
         assert options.defaulted == {name: value}

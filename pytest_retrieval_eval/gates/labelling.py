@@ -1,0 +1,152 @@
+"""The labels of one comparison: made for its runs together, of nothing else that a session holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pytest_retrieval_eval.errors import GateError
+from pytest_retrieval_eval.gates.wording import counted, listed, shown
+from pytest_retrieval_eval.labels.source import LabelSource, combined, qrels_from, source
+
+if TYPE_CHECKING:
+    from pytest_retrieval_eval.collection.dataset import Dataset, Document
+    from pytest_retrieval_eval.collection.qrels import Qrels
+    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.gates.bench import Bench
+    from pytest_retrieval_eval.gates.options import Options
+
+# What divides by the relevant documents that there are, or by the ideal order of them.
+_OVER_ALL = frozenset({"recall", "f1", "map", "ndcg", "r_precision"})
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """The labels that both sides of a comparison are measured on.
+
+    ``qrels`` has what is known of any side: what moved, and what nobody judged, is told from it. ``of`` gives those
+    that a run is measured on, over the same queries. ``select`` are the queries that count (None: all), without those
+    that ``failed`` to be labelled. ``complete`` says that every document that a measure looks at has a label.
+    """
+
+    qrels: Qrels
+    of: Callable[[Run], Qrels]
+    select: frozenset[str] | None
+    complete: bool = False
+    failed: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    said: Callable[[str, str], str | None] | None = None
+    digests: Mapping[str, Callable[[], str | None]] = field(default_factory=dict)
+    texts: Callable[[Run], Mapping[str, Document]] | None = None
+
+    def same_for(self, run: Run, other: Labels) -> bool:
+        """Whether a side that was measured on ``other`` would be measured alike on these."""
+        return self.qrels is other.qrels and self.select == other.select and self.of(run) is other.of(run)
+
+
+def label_runs(
+    dataset: Dataset,
+    runs: Sequence[Run],
+    bench: Bench,
+    options: Options,
+    *,
+    depth: int | None,
+    select: frozenset[str] | None,
+    measure: str,
+) -> Labels:
+    """The labels of a comparison of ``runs`` (the candidate first) over their first ``depth`` ranks."""
+    from_names: Callable[[str], LabelSource] = getattr(bench, "labels", source)
+    made = combined([from_names(name) for name in _names(options)])
+    others = [_opened(bench.run(dataset, ref), dataset, options) for ref in options.pool]
+    every = list({id(run): run for run in (*runs, *others)}.values())
+    labelling = made.label(dataset, every, depth=depth, select=select)
+    failed = _failures(labelling.failed, dataset, options, select)
+    of = {id(run): labelling.qrels_of(run) for run in every}
+    if options.normalise == "list":
+        of = {id(run): _of_list(of[id(run)], run, depth) for run in every}
+    several = list({id(of[id(run)]): of[id(run)] for run in every}.values())
+    notes = list(labelling.notes)
+    if failed:
+        what = counted(len(failed), "query", "queries")
+        verb = "is" if len(failed) == 1 else "are"
+        notes.append(f"{what} could not be labelled, and {verb} left out of both sides: {listed(list(failed))}")
+    if made.pooled and len(every) == 1 and options.normalise != "list" and measure in _OVER_ALL:
+        notes.append(
+            f"labels={made.name} are of the documents that {shown(runs[0].name) or 'this run'} returns, and of no "
+            f"others: {measure} takes them for all that is relevant; name further runs in pool=[…]"
+        )
+    return Labels(
+        qrels=several[0] if len(several) == 1 else _union(several),
+        of=lambda run: of[id(run)],
+        select=_without(select, failed, several[0], dataset),
+        complete=made.pooled,
+        failed=failed,
+        notes=tuple(notes),
+        said=labelling.said if made.name != "qrels" else None,
+        digests=labelling.digests,
+        texts=labelling.texts,
+    )
+
+
+def _names(options: Options) -> tuple[str, ...]:
+    if options.labels is None:
+        return ("qrels",)
+    return (options.labels,) if isinstance(options.labels, str) else options.labels
+
+
+def labels_text(options: Options) -> str:
+    """The sources of the labels, as reports print them."""
+    return ", ".join(_names(options))
+
+
+def _opened(run: Run, dataset: Dataset, options: Options) -> Run:
+    return run.by_document(dataset.chunks) if options.unit == "document" else run
+
+
+def _without(
+    select: frozenset[str] | None, failed: Mapping[str, str], qrels: Qrels, dataset: Dataset
+) -> frozenset[str] | None:
+    if not failed:
+        return select
+    asked = frozenset((*qrels.query_ids, *dataset.queries)) if select is None else select
+    return asked.difference(failed)
+
+
+def _failures(
+    failed: Mapping[str, str], dataset: Dataset, options: Options, select: frozenset[str] | None
+) -> dict[str, str]:
+    """The queries that could not be labelled, where that is tolerated."""
+    found = {query: why for query, why in failed.items() if select is None or query in select}
+    if len(found) <= options.allow_failures:
+        return found
+    reasons = list(dict.fromkeys(found.values()))[:3]
+    examples = "; ".join(shown(reason, 120) for reason in reasons)
+    tolerated = f", {options.allow_failures} tolerated" if options.allow_failures else ""
+    raise GateError(
+        f"labels={labels_text(options)}: {counted(len(found), 'query', 'queries')} of {shown(dataset.name)} could not "
+        f"be labelled{tolerated}: {listed(list(found))} ({examples}). What was not read has no label; mend it, or "
+        "leave up to n queries out of both sides with allow_failures=n"
+    )
+
+
+def _of_list(qrels: Qrels, run: Run, depth: int | None) -> Qrels:
+    """The labels of what one run returns: the list is taken for the whole truth."""
+    rankings = run.rankings(qrels.query_ids, depth=depth)
+    kept = {
+        query_id: {doc: grade for doc, grade in judged.items() if doc in tops}
+        for query_id, judged in qrels.to_dict().items()
+        if (tops := frozenset(rankings[query_id].docs)) is not None
+    }
+    return qrels_from(kept, qrels.source, scale=qrels.scale, always=qrels.always)
+
+
+def _union(several: Sequence[Qrels]) -> Qrels:
+    """What any side knows, the candidate's first; over the queries of all of them, which are the same."""
+    merged = {query_id: {**judged} for query_id, judged in several[0].to_dict().items()}
+    for qrels in several[1:]:
+        if qrels.query_ids != several[0].query_ids:
+            raise GateError("a source gave labels over other queries for one run than for another")
+        for query_id, judged in qrels.to_dict().items():
+            merged[query_id] = {**judged, **merged[query_id]}
+    return qrels_from(merged, several[0].source, scale=several[0].scale, always=several[0].always)

@@ -1,0 +1,113 @@
+"""The text of each retrieved document: stored with its run, else of the corpus, else of the chunk table.
+
+A text that was stored with a run counts for that run, whatever the corpus says today: it is what was retrieved then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_retrieval_eval.collection.dataset import Document
+from pytest_retrieval_eval.errors import GateError
+
+if TYPE_CHECKING:
+    from pytest_retrieval_eval.collection.dataset import Dataset
+    from pytest_retrieval_eval.collection.run import Ranking, Run
+
+_NAMED = 5  # how many documents without a text an error names
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The documents that some runs return, with their texts.
+
+    ``tops`` has for each run the documents of each query, without repeats; ``texts`` for each run the text of every
+    document of the pool, as that run's side reads it; ``changed`` are the documents whose text is not the same for
+    all runs.
+    """
+
+    tops: tuple[Mapping[str, tuple[str, ...]], ...]
+    texts: tuple[Mapping[str, Document], ...]
+    changed: tuple[str, ...] = ()
+
+    def of_query(self, query_id: str) -> tuple[str, ...]:
+        """The documents that any of the runs returns for a query, those of the first run first."""
+        return tuple(dict.fromkeys(doc for top in self.tops for doc in top.get(query_id, ())))
+
+
+def pool_of(dataset: Dataset, runs: Sequence[Run], query_ids: Sequence[str], depth: int | None, needs: str) -> Pool:
+    """The documents that the runs return for these queries, with their texts; ``needs`` names what reads them.
+
+    A document whose text is nowhere is a GateError that names it.
+    """
+    rankings = [run.rankings(query_ids, depth=depth) for run in runs]
+    tops = tuple({query: tuple(dict.fromkeys(found.docs)) for query, found in each.items()} for each in rankings)
+    kept = [run.texts for run in runs]
+    every = list(dict.fromkeys(doc for top in tops for docs in top.values() for doc in docs))
+    unstored = [doc for doc in every if any(doc not in own for own in kept)]
+    today = _today(dataset, rankings, unstored)
+    stored: dict[str, Document] = {}
+    for own in kept:
+        stored = {**own, **stored}
+    _refuse_lost(dataset, runs, tops, [doc for doc in every if doc not in today and doc not in stored], needs)
+    texts = tuple({doc: own.get(doc) or today.get(doc) or stored[doc] for doc in every} for own in kept)
+    changed = tuple(doc for doc in every if any(each[doc] != texts[0][doc] for each in texts[1:]))
+    return Pool(tops, texts, changed)
+
+
+def _today(dataset: Dataset, rankings: Sequence[Mapping[str, Ranking]], doc_ids: Sequence[str]) -> dict[str, Document]:
+    """The texts that the dataset has: of a document, or of a part of one, as the chunk table or the hit itself says."""
+    corpus, chunks = dataset.corpus, dataset.chunks
+    found = {} if corpus is None else dict(corpus.get_many(doc_ids))
+    missing = dict.fromkeys(doc for doc in doc_ids if doc not in found)
+    parts: dict[str, tuple[str, int, int]] = {}
+    if missing and chunks is not None:
+        for doc in missing:
+            chunk = chunks.get(doc)
+            if chunk is None:
+                continue
+            if chunk.text is not None:
+                found[doc] = Document("", chunk.text)
+            elif chunk.start is not None and chunk.end is not None:
+                parts[doc] = (chunk.doc_id, chunk.start, chunk.end)
+    if corpus is None:
+        return found
+    for ranking in (each for run in rankings for each in run.values() if each.doc_id is not None):
+        for doc, parent, start, end in zip(
+            ranking.docs, ranking.doc_id or (), ranking.start or (), ranking.end or (), strict=True
+        ):
+            if doc in missing and doc not in found and parent is not None and start is not None and end is not None:
+                parts[doc] = (parent, start, end)
+    whole = corpus.get_many(parent for parent, _, _ in parts.values())
+    for doc, (parent, start, end) in parts.items():
+        if parent in whole and end <= len(whole[parent].text):
+            found[doc] = Document(whole[parent].title, whole[parent].text[start:end])
+    return found
+
+
+def _refuse_lost(
+    dataset: Dataset,
+    runs: Sequence[Run],
+    tops: Sequence[Mapping[str, tuple[str, ...]]],
+    lost: Sequence[str],
+    needs: str,
+) -> None:
+    if not lost:
+        return
+    gone = set(lost)
+    owner = next(
+        run for run, top in zip(runs, tops, strict=True) if any(doc in gone for docs in top.values() for doc in docs)
+    )
+    name = dataset.name or "the dataset"
+    if dataset.corpus is None and dataset.chunks is None:
+        where = f"{name} has no corpus.jsonl and no chunks.jsonl"
+    else:
+        where = f"neither the corpus nor the chunk table of {name} has them"
+    more = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
+    raise GateError(
+        f"{needs} read the text of each retrieved document, and {len(lost)} {'has' if len(lost) == 1 else 'have'} none "
+        f"({', '.join(lost[:_NAMED])}{more}; in run {owner.name or owner.source or 'given'}): {where}. Add the texts, "
+        "or save the baseline again under these labels: it then keeps the texts of its top documents"
+    )

@@ -1,0 +1,323 @@
+"""Gates on labels that are made for the runs of a comparison."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from gates_support import MemoryBench
+
+from pytest_retrieval_eval.collection.chunks import Chunk, Chunks
+from pytest_retrieval_eval.collection.dataset import Dataset, Document
+from pytest_retrieval_eval.collection.hits import Hit
+from pytest_retrieval_eval.collection.qrels import Qrels
+from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.errors import GateError, GateFailure, SettingsError
+from pytest_retrieval_eval.gates.decide import decide
+from pytest_retrieval_eval.gates.gate import Gate
+from pytest_retrieval_eval.gates.options import Options
+from pytest_retrieval_eval.gates.target import BASELINE, against
+from pytest_retrieval_eval.gates.verdict import Verdict
+from pytest_retrieval_eval.labels.source import Labelling, qrels_from
+from pytest_retrieval_eval.labels.source import source as source_of
+from pytest_retrieval_eval.measures.evaluate import evaluate
+from pytest_retrieval_eval.reports.text import explain
+
+TEXTS = {
+    "fee": "The fee is 20 euros a month.",
+    "city": "Our office is in Graz.",
+    "old": "The fee was 15 euros.",
+    "rain": "It rains.",
+    "both": "In Graz the fee is 20 euros.",
+}
+QUERIES = {"q1": "how much?", "q2": "where?", "q3": "who?", "q4": "why?"}
+ANSWERS = {"q1": ["20 euros", "twenty euros"], "q2": ["Graz"], "q3": ["Ada"], "q4": []}
+
+
+def dataset_of(*, answers=ANSWERS, corpus=TEXTS, qrels=None, **more):
+    return Dataset.of(
+        queries=QUERIES, qrels=qrels or {"q1": {"fee": 3}}, corpus=corpus, answers=answers, name="shop", **more
+    )
+
+
+GOOD = {"q1": ["fee", "rain"], "q2": ["both", "city"], "q3": ["rain", "old"], "q4": ["rain"]}
+BAD = {"q1": ["old", "fee"], "q2": ["rain", "city"], "q3": ["rain", "old"], "q4": ["rain"]}
+
+
+def bench_of(candidate=GOOD, baseline=BAD, dataset=None, **more):
+    return MemoryBench(dataset or dataset_of(), candidate, baseline, **more)
+
+
+KILT = {"labels": "contains(kilt)"}
+
+
+def test_every_query_with_answers_counts():
+    # q3 finds nothing and counts 0, as a reader that never answers would; q4 has no answers and cannot be scored.
+    verdict = bench_of().decide("hit@1 >= 0.5", **KILT)
+    assert (verdict.value, verdict.n) == (pytest.approx(2 / 3), 3)
+    assert verdict.labels == "contains(kilt)"
+    assert verdict.judged == (1.0, None)
+    assert any("1 query has no gold answer" in note and "q4" in note for note in verdict.notes)
+
+
+def test_both_sides_are_labelled_together():
+    verdict = bench_of().decide("recall@1 >= baseline", **KILT)
+    # R of q2 is 1: the first document of either list that contains the answer.
+    assert verdict.value == pytest.approx(2 / 3)
+    assert verdict.reference == 0
+    verdict = bench_of().decide("recall@2 >= baseline", **KILT)
+    assert verdict.value == pytest.approx((1 + 2 / 2 + 0) / 3)
+    assert verdict.reference == pytest.approx((1 + 1 / 2 + 0) / 3)
+
+
+def test_a_list_as_the_whole_truth():
+    verdict = bench_of().decide("recall@2 >= baseline", normalise="list", **KILT)
+    assert (verdict.value, verdict.reference) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
+
+
+def test_further_runs_belong_to_the_pool():
+    third = {"q1": ["both"], "q2": ["rain"]}
+    bench = bench_of(GOOD, BAD, third=third)
+    assert bench.decide("recall@2 >= 0.1", **KILT).value == pytest.approx(2 / 3)
+    assert bench.decide("recall@2 >= 0.1", pool=["third"], **KILT).value == pytest.approx((1 / 2 + 1 + 0) / 3)
+    assert bench.decide("recall@2 >= 0.1", pool=[Run.of(third)], **KILT).value == pytest.approx((1 / 2 + 1 + 0) / 3)
+    # One run alone says whose documents they are.
+    said = [bench.decide(f"{name}@2 >= 0.1", **KILT).notes for name in ("recall", "ndcg", "hit")]
+    assert [any("takes them for all that is relevant" in note for note in notes) for notes in said] == [1, 1, 0]
+    assert not any("takes them" in note for note in bench.decide("recall@2 >= 0.1", pool=["third"], **KILT).notes)
+
+
+def test_what_else_a_session_has_measured_changes_nothing():
+    bench = bench_of(GOOD, BAD, third={"q1": ["both", "fee"], "q2": ["city", "both"]})
+    fresh = bench_of().decide("ndcg@2 >= baseline", **KILT)
+    measured = bench.measured("ndcg@2", **KILT)
+    assert float(measured) > 0
+    measured >= against("third") - 1.0
+    again = measured >= BASELINE
+    assert (again.value, again.reference) == (fresh.value, fresh.reference)
+    alone = bench.measured("ndcg@2", **KILT)
+    assert float(alone) == bench_of().decide("ndcg@2 >= 0", **KILT).value
+
+
+def test_the_first_source_that_has_a_grade_wins():
+    dataset = dataset_of(qrels={"q1": {"fee": 3, "old": 2}, "q3": {"old": 1}})
+    both = ("qrels", "contains(kilt)")
+    verdict = bench_of(dataset=dataset).decide("ndcg@2 >= baseline", labels=both)
+    grades = {"q1": {"fee": 3, "old": 2}, "q2": {"both": 1, "city": 1}, "q3": {"old": 1}}
+    for run, value in ((GOOD, verdict.value), (BAD, verdict.reference)):
+        assert value == pytest.approx(evaluate(Qrels.of(grades), Run.of(run), "ndcg@2")["ndcg@2"].mean)
+    assert verdict.labels == "qrels, contains(kilt)"
+    # The other way round containment answers for every pair that it knows.
+    other = bench_of(dataset=dataset).decide("ndcg@2 >= baseline", labels=both[::-1])
+    assert other.value != verdict.value
+
+
+class Degrees:
+    """A source that gives degrees, and fails on some queries."""
+
+    name, pooled = "contains(dpr)", True
+
+    def __init__(self, labels, failed=()):
+        self.labels, self.failed, self.asked = labels, dict(failed), []
+
+    def label(self, dataset, runs, *, depth, select):
+        self.asked.append(([run.name for run in runs], depth, select))
+        known = {query: docs for query, docs in self.labels.items() if query not in self.failed}
+        qrels = qrels_from(known, self.name, scale="unit", always=frozenset(known))
+        return Labelling(lambda run: qrels, self.failed, said=lambda query, doc: f"answered {doc.upper()}")
+
+
+class PluggedBench(MemoryBench):
+    def __init__(self, source, *arguments, **runs):
+        super().__init__(*arguments, **runs)
+        self.source = source
+
+    def labels(self, name):
+        return self.source
+
+
+LABELS = {
+    "q1": {"fee": 0.9, "old": 0.2, "rain": 0.0},
+    "q2": {"both": 0.5, "city": 0.6, "rain": 0.1},
+    "q3": {"rain": 0.3},
+}
+
+
+def test_a_source_is_asked_of_the_bench():
+    source = Degrees(LABELS)
+    bench = PluggedBench(source, dataset_of(), GOOD, BAD, third=GOOD)
+    verdict = bench.decide("precision@2 >= baseline", labels="contains(dpr)", pool=["third"])
+    assert source.asked == [(["candidate", "main", "third"], 2, None)]
+    assert verdict.value == pytest.approx((0.9 + 1.1 + 0.3) / 2 / 3)
+    assert verdict.label_scale == "unit"
+    assert verdict.bounds == (None, None)
+
+
+def test_a_query_that_could_not_be_labelled_is_left_out_of_both_sides():
+    source = Degrees(LABELS, {"q2": "the reader refused", "q4": "timeout"})
+    bench = PluggedBench(source, dataset_of(), GOOD, BAD)
+    with pytest.raises(GateError, match=r"2 queries of shop could not be .*q2, q4.*the reader refused; timeout"):
+        bench.decide("hit@1 >= baseline", labels="contains(dpr)")
+    with pytest.raises(GateError, match="1 tolerated"):
+        bench.decide("hit@1 >= baseline", labels="contains(dpr)", allow_failures=1)
+    verdict = bench.decide("hit@1 >= baseline", labels="contains(dpr)", allow_failures=2)
+    assert verdict.n == 2
+    assert (verdict.value, verdict.reference) == (pytest.approx(0.6), pytest.approx(0.25))
+    assert any("2 queries could not be labelled, and are left out of both sides: q2, q4" in n for n in verdict.notes)
+
+
+def test_where_and_by_hold():
+    queries = {
+        query: {"text": text, "tags": {"type": "a" if query != "q2" else "b"}} for query, text in QUERIES.items()
+    }
+    dataset = Dataset.of(queries=queries, qrels={"q1": ["fee"]}, corpus=TEXTS, answers=ANSWERS, name="shop")
+    verdict = bench_of(dataset=dataset).decide("hit@1 >= baseline", where={"type": "b"}, **KILT)
+    assert (verdict.n, verdict.value, verdict.reference) == (1, 1.0, 0.0)
+    verdict = bench_of(dataset=dataset).decide("hit@1 >= baseline", by="type", min_n=1, **KILT)
+    assert [(each.slice, each.n, each.value) for each in verdict.slices] == [("type=a", 2, 0.5), ("type=b", 1, 1.0)]
+
+
+def test_a_failure_says_why_a_document_is_relevant():
+    bench = bench_of(BAD, GOOD)
+    with pytest.raises(GateFailure) as failure:
+        bench.check("hit@1 >= baseline", **KILT)
+    text = str(failure.value)
+    assert "labels contains(kilt)" in text.splitlines()[0]
+    assert "lost   fee (grade 1)   rank 1 → 2\n           contains the answer '20 euros'" in text
+    assert "old: contains no answer" in text
+    verdict = bench.recorded[-1]
+    assert verdict.queries[0].moves[0].said == "contains the answer '20 euros'"
+    assert Verdict.from_dict(json.loads(json.dumps(verdict.to_dict()))) == verdict
+    fixed = bench.decide("mrr@2 >= 0.9", **KILT)
+    assert "want   fee (grade 1)   rank 2\n           contains the answer" in explain(fixed)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"labels": "contains(klit)"}, r"no labels 'contains\(klit\)'; did you mean contains\(kilt\)\?"),
+        ({"labels": ("qrels", "nothing")}, "no labels 'nothing'"),
+        ({"labels": ("qrels", "qrels")}, "names a source twice"),
+        ({"normalise": "list"}, r"normalise= says .*labels=qrels do not depend on the runs"),
+        ({"pool": ["third"]}, r"pool= says .*labels=qrels do not depend on the runs"),
+        ({"labels": "contains(kilt)", "normalise": "sum"}, "normalise= is pool or list"),
+        ({"labels": "contains(kilt)", "pool": 7}, "pool= takes a list of runs, not 7"),
+        ({"labels": "contains(kilt)", "pool": [7]}, "pool= takes names or paths of runs"),
+    ],
+)
+def test_options_that_mean_nothing(options, sentence):
+    with pytest.raises(SettingsError, match=sentence):
+        Options.of(**options)
+
+
+def test_what_is_missing():
+    with pytest.raises(GateError, match=r"labels=contains\(kilt\): shop has no gold answers; add answers.jsonl"):
+        bench_of(dataset=dataset_of(answers=None)).decide("hit@1 >= 0.5", **KILT)
+    with pytest.raises(GateError, match="none of 4 queries of shop has an answer"):
+        bench_of(dataset=dataset_of(answers={"other": "x"})).decide("hit@1 >= 0.5", **KILT)
+    with pytest.raises(GateError, match=r"2 have none \(both, city; in run candidate\): neither the corpus"):
+        texts = {doc: text for doc, text in TEXTS.items() if doc not in ("both", "city")}
+        bench_of(dataset=dataset_of(corpus=texts)).decide("hit@2 >= 0.5", **KILT)
+    with pytest.raises(GateError, match=r"have none .*no corpus.jsonl and no chunks.jsonl"):
+        bench_of(dataset=dataset_of(corpus=None)).decide("hit@2 >= 0.5", **KILT)
+    with pytest.raises(GateError, match="no run returned a document for any query of shop that has answers"):
+        bench_of({"q1": [], "q4": ["rain"]}).decide("hit@2 >= 0.5", **KILT)
+    with pytest.raises(GateError, match="returned no document for any query of shop: is its index empty"):
+        bench_of({"q1": []}).decide("hit@2 >= baseline", **KILT)
+    queries = {f"q{i}": "?" for i in range(5)}
+    strangers = Dataset.of(
+        queries=queries, qrels={"q1": ["x"]}, corpus=TEXTS, answers=dict.fromkeys(queries, "nowhere"), name="shop"
+    )
+    with pytest.raises(GateError, match="no retrieved document of shop contains an answer of its query, for 5 queries"):
+        bench_of({query: ["rain"] for query in queries}, dataset=strangers).decide("hit@1 >= 0.0", **KILT)
+
+
+class Mixed(PluggedBench):
+    def labels(self, name):
+        return self.source if name == "contains(dpr)" else source_of(name)
+
+
+def test_levels_and_degrees_have_no_common_scale():
+    bench = Mixed(Degrees(LABELS), dataset_of(), GOOD, BAD)
+    with pytest.raises(GateError, match=r"levels up to 3, and others of .* degrees from 0 to 1"):
+        bench.decide("ndcg@2 >= baseline", labels=["qrels", "contains(dpr)"])
+    # Judgments of 0 and 1 are degrees as well.
+    bench = Mixed(Degrees(LABELS), dataset_of(qrels={"q1": {"fee": 1}}), GOOD, BAD)
+    verdict = bench.decide("precision@2 >= baseline", labels=["qrels", "contains(dpr)"])
+    assert verdict.value == pytest.approx((1.0 + 1.1 + 0.3) / 2 / 3)
+    assert verdict.label_scale == "unit"
+
+
+def test_every_measure_takes_a_query_in_which_nothing_helps():
+    bench = bench_of()
+    verdict = bench.decide("hit@2 >= 0.1", **KILT)
+    assert verdict.n == 3
+    runs = [Run.of({**GOOD, "q3": []})]
+    qrels = source_of("contains(kilt)").label(dataset_of(), runs, depth=None, select=None).qrels_of(runs[0])
+    for name in (
+        "hit@2",
+        "precision@2",
+        "recall@2",
+        "f1@2",
+        "ndcg@2",
+        "ndcg(gain=exp)",
+        "map",
+        "map@2",
+        "mrr",
+        "r_precision",
+        "err@2",
+        "rbp@2",
+        "bpref",
+        "condensed(ndcg@2)",
+        "set_recall",
+        "iprec(recall=0.5)",
+    ):
+        scores = evaluate(qrels, runs[0], name)[name]
+        assert scores.to_dict()["q3"] == 0, name
+        assert scores.n == 3, name
+
+
+def test_the_text_of_a_chunk():
+    run = Run.of(
+        {"q1": ["c1"], "q2": [Hit("c2", doc_id="city", start=0, end=15), Hit("c3", doc_id="city")], "q3": ["c4"]}
+    )
+    chunks = Chunks.of({"c1": Chunk("fee", 11, 19), "c3": Chunk("city", 17, 21, "Graz"), "c4": Chunk("x", text="Ada")})
+    verdict = MemoryBench(dataset_of(chunks=chunks), run).decide("precision@2 >= 0", **KILT)
+    by_query = {query.query_id: query for query in verdict.queries}
+    assert verdict.value == pytest.approx(0.5)
+    assert not by_query  # none lies below 0
+    labels = decide(Gate.parse("hit@1 >= 0.9", **KILT), MemoryBench(dataset_of(chunks=chunks), run))
+    assert [query.query_id for query in labels.queries] == ["q2"]
+
+
+def test_documents_of_chunks():
+    chunks = Chunks.of({"c1": "rain", "c2": "fee", "c3": "city"})
+    run = Run.of({"q1": ["c1", "c2"], "q2": ["c3"], "q3": ["c1"]})
+    verdict = MemoryBench(dataset_of(chunks=chunks), run).decide("mrr >= 0.1", unit="document", **KILT)
+    assert verdict.value == pytest.approx((0.5 + 1 + 0) / 3)
+
+
+def test_a_text_that_changed_counts_for_its_own_side():
+    # The baseline keeps what it was saved with: "fee" said nothing then.
+    old = Run.of(GOOD, name="main").with_texts({"fee": Document("", "The fee is secret.")})
+    verdict = MemoryBench(dataset_of(), GOOD, old).decide("hit@1 >= baseline", **KILT)
+    assert verdict.value == pytest.approx(2 / 3)
+    assert verdict.reference == pytest.approx(1 / 3)
+    assert any("the text of 1 document is not the same for both sides" in note for note in verdict.notes)
+    # A document that is gone from the corpus is read from the baseline, for both.
+    texts = {doc: text for doc, text in TEXTS.items() if doc != "both"}
+    kept = Run.of(GOOD, name="main").with_texts({"both": Document("", TEXTS["both"])})
+    verdict = MemoryBench(dataset_of(corpus=texts), BAD, kept).decide("hit@1 <= baseline", **KILT)
+    assert verdict.reference == pytest.approx(2 / 3)
+
+
+def test_labels_that_were_made_from_other_answers():
+    dataset = dataset_of()
+    assert dataset.answers is not None
+    then = Run.of(BAD, header={"answers": "sha256:other", "labels": "sha256:other"})
+    now = Run.of(BAD, header={"answers": dataset.answers.digest, "labels": "sha256:other"})
+    changed = MemoryBench(dataset, GOOD, then).decide("hit@1 >= baseline", **KILT).baseline_changes
+    assert [said for said in changed if "have changed" in said] == [
+        "the gold answers have changed since the baseline was saved; both sides are scored on today's"
+    ]
+    assert MemoryBench(dataset, GOOD, now).decide("hit@1 >= baseline", **KILT).baseline_changes == ()
