@@ -488,7 +488,8 @@ def retrieved(config: pytest.Config, dataset: Dataset, identity: str, opened: Ca
 
         retriever = opened()
         with _progress_shown(config), _no_evasion("retriever"):
-            return Run.from_retriever(retriever, dataset.queries, depth=depth, name="retriever")
+            corpus = None if dataset.spans is None else dataset.corpus  # where chunks stand matters for spans alone
+            return Run.from_retriever(retriever, dataset.queries, depth=depth, name="retriever", corpus=corpus)
 
     asked = hashlib.sha256()
     for query_id in dataset.queries:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_retrieval_eval.cli.console import Console
-from pytest_retrieval_eval.collection.dataset import Dataset
+from pytest_retrieval_eval.collection.dataset import Corpus, Dataset
 from pytest_retrieval_eval.collection.queries import Queries
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import DataError, GateError
@@ -34,7 +34,8 @@ def run_retriever(arguments: argparse.Namespace, console: Console) -> int:
     try:
         retriever = import_retriever(arguments.retriever, factory=arguments.factory)
         begin = time.perf_counter()
-        run = _ask(retriever, queries, arguments)
+        corpus = None if dataset.spans is None else dataset.corpus  # where chunks stand matters for spans alone
+        run = _ask(retriever, queries, corpus, arguments)
         seconds = time.perf_counter() - begin
     finally:
         if here in sys.path:
@@ -72,7 +73,7 @@ def _queries(dataset: Dataset, split: str | None) -> Queries:
     return Queries.of(chosen)
 
 
-def _ask(retriever: Any, queries: Queries, arguments: argparse.Namespace) -> Run:
+def _ask(retriever: Any, queries: Queries, corpus: Corpus | None, arguments: argparse.Namespace) -> Run:
     try:
         return Run.from_retriever(
             retriever,
@@ -81,6 +82,7 @@ def _ask(retriever: Any, queries: Queries, arguments: argparse.Namespace) -> Run
             name=arguments.retriever,
             batch_size=arguments.batch_size,
             concurrency=arguments.concurrency,
+            corpus=corpus,
         )
     except SystemExit as leaving:
         # Its status may be 0: the command would end well without a run.

@@ -10,7 +10,7 @@ import math
 import numbers
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -26,6 +26,7 @@ _PARENTS = ("doc_id", "source_id")
 # Where a chunk starts, as splitters of LangChain and of Haystack say it.
 _SPLITTERS = ("start_index", "split_idx_start")
 _STARTS = {"start", *_SPLITTERS}
+Offsets = tuple[int, int] | tuple[None, None]
 _FORMS = "an id, an (id, score) pair, a mapping with 'id', or an object with .id"
 _LISTS = "a list of hits, best first, or a mapping from document to score"
 
@@ -35,7 +36,8 @@ class Hit:
     """One retrieved document or chunk.
 
     ``score`` is None where the retriever gives none. ``doc_id``, ``start`` and ``end`` say which part of
-    which document a chunk is: offsets in code points, end exclusive.
+    which document a chunk is: offsets in code points, end exclusive. ``text`` is that of a chunk which says its
+    document and not where it stands there, so that it can be looked for; no run keeps it.
 
     >>> Hit("guide#3", 0.71, doc_id="guide", start=120, end=480).id
     'guide#3'
@@ -46,6 +48,13 @@ class Hit:
     doc_id: str | None = None
     start: int | None = None
     end: int | None = None
+    text: str | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def part(cls, chunk: str, score: float | None, doc_id: str | None, span: Offsets, text: str | None) -> Hit:
+        """A chunk; its text is kept where that is all that can say where it stands."""
+        start, end = span
+        return cls(chunk, score, doc_id, start, end, text if doc_id is not None and start is None else None)
 
 
 def read_hits(result: object, where: str, *, depth: int | None = None) -> list[Hit]:
@@ -116,7 +125,7 @@ def _hit(item: Any, rank: int, where: str) -> Hit:
         # similarity_search_with_score and its kin return (document, score).
         plain = _is_id(first) or isinstance(first, (tuple, list))
         hit = Hit(_id(first, place)) if plain else _hit(first, rank, where)
-        return Hit(hit.id, _score(second, hit.id, where), hit.doc_id, hit.start, hit.end)
+        return replace(hit, score=_score(second, hit.id, where))
     if isinstance(item, Mapping):
         return _from_fields(item.get, item, place, where)
     return _from_object(item, place, where)
@@ -130,7 +139,8 @@ def _from_object(item: Any, place: str, where: str) -> Hit:
         span = _span(getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None))
         meta = _Extra(getattr(node, "metadata", None), text_of(item))
         parent = getattr(node, "ref_doc_id", None)
-        return Hit(doc, score, meta.doc_id or (parent if isinstance(parent, str) else None), *(span or meta.span))
+        parent = meta.doc_id or (parent if isinstance(parent, str) else None)
+        return Hit.part(doc, score, parent, span or meta.span, text_of(item))
     return _from_fields(lambda key: getattr(item, key, None), item, place, where)
 
 
@@ -148,7 +158,7 @@ def _from_fields(get: Any, item: Any, place: str, where: str) -> Hit:
     score = _score(next((v for key in _SCORE_KEYS if (v := get(key)) is not None), None), doc, where)
     parent = next((value for key, value in found[1:] if key == "doc_id"), None)
     start, end = get("start"), get("end")
-    span: tuple[int, int] | tuple[None, None] = extra.span
+    span: Offsets = extra.span
     if callable(start) or callable(end):  # a method of an object that is no chunk
         start = end = None
     if start is not None or end is not None:
@@ -159,7 +169,7 @@ def _from_fields(get: Any, item: Any, place: str, where: str) -> Hit:
                 "expected two integers, 0 <= start <= end (code points, end exclusive)"
             )
         span = own
-    return Hit(doc, score, extra.doc_id if parent is None else _id(parent, place), *span)
+    return Hit.part(doc, score, extra.doc_id if parent is None else _id(parent, place), span, text_of(item))
 
 
 def text_of(item: object) -> str | None:

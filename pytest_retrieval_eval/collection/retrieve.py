@@ -25,6 +25,7 @@ from pytest_retrieval_eval.collection.queries import Queries
 from pytest_retrieval_eval.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
+    from pytest_retrieval_eval.collection.dataset import Corpus
     from pytest_retrieval_eval.collection.run import Run
 
 _DEPTH_NAMES = ("limit", "k", "top_k", "depth")
@@ -41,6 +42,7 @@ def from_retriever(
     concurrency: int = 8,
     progress: bool | None = None,
     clock: Callable[[], float] = time.perf_counter,
+    corpus: Corpus | None = None,
 ) -> Run:
     """Run a retriever over all queries.
 
@@ -53,6 +55,9 @@ def from_retriever(
     ``depth`` is how many hits of each query are kept, and what the run declares. Asynchronous searches
     run up to ``concurrency`` at a time. Seconds of each query are taken with ``clock``; a batch's are
     shared out evenly.
+
+    With a ``corpus``, hits that say their document and have a text, but do not say where it stands, are looked
+    for there (see ``Chunks.located``); what came of it is in the run's header, under ``located``.
 
     An exception of the retriever is kept in ``Run.errors`` and is never a score. An answer that cannot be
     read (a set, a hit without id, a NaN score, a batch of the wrong length) raises DataError at once. The run
@@ -70,12 +75,34 @@ def from_retriever(
     asked = queries if isinstance(queries, Queries) else Queries.of(queries)
     texts = [(query_id, asked.text(query_id)) for query_id in asked.ids]
     call = _callable(search, int(depth), batched=batch_size is not None)
-    session = _Session(call, int(depth), batch_size is not None, clock)
+    session = _Session(call, int(depth), batch_size is not None, clock, texts=corpus is not None)
     size = batch_size or 1
     units = [texts[begin : begin + size] for begin in range(0, len(texts), size)]
     with _progress(progress, len(texts)) as advance:
         session.ask_all(units, concurrency, advance)
-    return _make_run(session, asked.ids, int(depth), name or _name(search))
+    came = None if corpus is None else _place(session.hits, corpus)
+    run = _make_run(session, asked.ids, int(depth), name or _name(search))
+    return run if came is None else run.with_header(located=came)
+
+
+def _place(found: dict[str, list[Hit]], corpus: Corpus) -> str | None:
+    """Give hits the offsets of their texts; a sentence on what came of it, None where no text was looked for."""
+    passages = {
+        (hit.doc_id, hit.text): None for hits in found.values() for hit in hits if hit.doc_id and hit.text is not None
+    }
+    if not passages:
+        return None
+    from pytest_retrieval_eval.collection.locate import Locating, Place, locate
+
+    places: dict[tuple[str | None, str | None], Place] = dict(zip(passages, locate(passages, corpus), strict=True))
+
+    def placed(hit: Hit) -> Hit:
+        place = places.get((hit.doc_id, hit.text))
+        return replace(hit, start=place.start, end=place.end) if place is not None and place.found else hit
+
+    for query_id, hits in found.items():
+        found[query_id] = [placed(hit) for hit in hits]
+    return str(Locating({str(number): place for number, place in enumerate(places.values())}))
 
 
 def _make_run(session: _Session, ids: Sequence[str], depth: int, name: str) -> Run:
@@ -109,7 +136,10 @@ class _Answer:
 class _Session:
     """One pass over the queries: the answers, times and errors so far."""
 
-    def __init__(self, call: Callable[[Any], Any], depth: int, batched: bool, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, call: Callable[[Any], Any], depth: int, batched: bool, clock: Callable[[], float], texts: bool
+    ) -> None:
+        self._texts = texts  # whether those of hits are needed afterwards
         self._call, self._depth, self._batched, self._clock = call, depth, batched, clock
         self.hits: dict[str, list[Hit]] = {}
         self.seconds: dict[str, float] = {}
@@ -205,7 +235,10 @@ class _Session:
             return
         answers = _of_batch(answer.value, unit) if self._batched else [answer.value]
         for (query_id, _), value in zip(unit, answers, strict=True):
-            hits = self.hits[query_id] = read_hits(value, f"query {query_id!r}", depth=self._depth)
+            hits = read_hits(value, f"query {query_id!r}", depth=self._depth)
+            if not self._texts and any(hit.text is not None for hit in hits):
+                hits = [replace(hit, text=None) for hit in hits]
+            self.hits[query_id] = hits
             if hits:
                 self._forms.add(is_scores(value))
 

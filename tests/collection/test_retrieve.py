@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_retrieval_eval.collection.dataset import Corpus
 from pytest_retrieval_eval.collection.hits import Hit, read_hits
 from pytest_retrieval_eval.collection.queries import Queries
 from pytest_retrieval_eval.collection.retrieve import from_retriever
@@ -560,3 +561,34 @@ class TestProgress:
     def test_stderr_that_is_gone(self, monkeypatch):
         monkeypatch.setattr(sys, "stderr", None)
         assert len(from_retriever(lambda text: [text], QUERIES)) == 3
+
+
+class TestTextsOfHits:
+    """Hits that say their document and carry a text, but not where it stands, are looked for in a corpus."""
+
+    CORPUS = Corpus.of({"guide": "Refunds take 14 days.  Contact us. Or else. Or else.", "faq": "Contact us."})
+
+    def search(self, _):
+        return [
+            {"id": "1", "doc_id": "guide", "text": "days. Contact"},
+            {"id": "1", "doc_id": "faq", "content": "Contact us."},
+            {"id": "3", "doc_id": "guide", "text": "Or else."},
+            {"id": "4", "doc_id": "guide", "text": "Refunds", "start": 30, "end": 37},
+            {"id": "5", "text": "Refunds"},
+        ]
+
+    def test_they_get_offsets_and_the_header_says_what_came_of_it(self):
+        run = from_retriever(self.search, {"q": "?"}, corpus=self.CORPUS)
+        found = run.ranking("q")
+        assert found.start == [16, 0, None, 30, None]
+        assert found.end == [30, 11, None, 37, None]
+        assert run.header["located"] == (
+            "2 of 3 chunks found by their text (1 as they are, 1 but for white space or Unicode form); "
+            "1 in several places of their document"
+        )
+
+    def test_without_a_corpus_they_stay_as_they_are(self):
+        run = from_retriever(self.search, {"q": "?"})
+        assert run.ranking("q").start == [None, None, None, 30, None]
+        assert "located" not in run.header
+        assert "located" not in from_retriever(lambda _: ["a"], {"q": "?"}, corpus=self.CORPUS).header
