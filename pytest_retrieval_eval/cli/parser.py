@@ -324,8 +324,8 @@ def _add_cache(parser: _Parser) -> None:
     add(
         "--reader",
         required=True,
-        metavar="MODULE:NAME",
-        help="The reader, or what makes it when called, as an import string; the current folder is searched first.",
+        metavar="FILE|MODULE:NAME",
+        help="The reader: a YAML or JSON file with its settings, or an import string of it or of what makes it.",
     )
     add("--of", metavar="DIGEST", help="Check the readings of the reader whose digest begins so (default: the same).")
     add("--sample", type=_positive, default=100, metavar="N", help="Read N readings again (default: 100).")

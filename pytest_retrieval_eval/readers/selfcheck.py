@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pytest_retrieval_eval.errors import GateError
@@ -62,6 +62,23 @@ def selfcheck(cache: ReadingCache, reader: Reader, *, of: str | None = None, sam
     if not checked:
         raise GateError(f"none of {failed} readings could be made again")
     return SelfCheck(of, checked, tuple(flips), failed)
+
+
+def alone(settings: Mapping[str, object]) -> Mapping[str, object]:
+    """The settings of a reader, changed so that a model in this process reads batches of one row.
+
+    >>> alone({"kind": "fid", "model": "models/t5"})
+    {'kind': 'fid', 'model': 'models/t5', 'shapes': {'policy': 'fixed', 'rows': 1}}
+    >>> alone({"kind": "server", "url": "http://localhost:8000/v1", "model": "m"})["kind"]
+    'server'
+    """
+    if settings.get("kind") not in ("transformers", "fid", "causal"):
+        return settings
+    shapes = settings.get("shapes", "fixed")
+    given = dict(shapes) if isinstance(shapes, Mapping) else {"policy": shapes}
+    # A bucket has as many rows as fit its tokens, and one at least.
+    least = {"tokens": 1} if given.get("policy") == "bucket" else {"rows": 1}
+    return {**settings, "shapes": {**given, **least}}
 
 
 def _drawn(cache: ReadingCache, of: str) -> Iterator[tuple[str, str]]:

@@ -8,9 +8,11 @@ import sqlite3
 import pytest
 from readers_support import IDENTITY, items
 
-from pytest_retrieval_eval.readers.cache import ReadingCache
+from pytest_retrieval_eval.readers.cache import CachedReader, ReadingCache
+from pytest_retrieval_eval.readers.config import reader_from, shapes_from
 from pytest_retrieval_eval.readers.kept import Kept
 from pytest_retrieval_eval.readers.reading import Reading, identity_digest, item_key
+from pytest_retrieval_eval.readers.selfcheck import alone
 from pytest_retrieval_eval.settings import CACHE
 
 DIGEST = identity_digest(IDENTITY)
@@ -127,6 +129,38 @@ def test_selfcheck_of_another_readers_readings(program, here, module):
     result = program("cache", "selfcheck", "--reader", f"{source}:reader", "--of", DIGEST[:5])
     assert result.status == 0
     assert "0 with another text" in result.err
+
+
+def test_selfcheck_with_the_settings_of_a_reader(program, here, module):
+    source = module("def answer(query, texts):\n    return 'other' if 'b did' in texts[0] else texts[0]\n")
+    (here / "reader.yaml").write_text(f"kind: callable\nfunction: {source}:answer\nidentity: first text, v1\n")
+    reader = reader_from({"kind": "callable", "function": lambda query, texts: texts[0], "identity": "first text, v1"})
+    with ReadingCache(here / CACHE) as cache:
+        assert len(list(CachedReader(reader, cache).read(items("a", "b", "c")))) == 3
+    result = program("cache", "selfcheck", "--reader", "reader.yaml")
+    assert result.status == 0
+    assert "read 3 readings" in result.err
+    assert "1 with another text" in result.err
+    (here / "list.yaml").write_text("- kind\n")
+    (here / "broken.json").write_text("{")
+    (here / "nameless.yaml").write_text(f"kind: callable\nfunction: {source}:answer\n")
+    for file, said in (
+        ("list.yaml", "expected the settings"),
+        ("broken.json", "malformed YAML"),
+        ("nameless.yaml", "no identity"),
+        ("absent.yaml", "absent.yaml"),
+    ):
+        result = program("cache", "selfcheck", "--reader", file)
+        assert (result.status, len(result.err.splitlines())) == (2, 1)
+        assert said in result.err
+
+
+def test_one_row_is_the_least_of_every_kind_of_shapes():
+    for shapes in ("fixed", "bucket", {"step": 64}, {"policy": "bucket", "tokens": 9}):
+        found = shapes_from(alone({"kind": "causal", "model": "m", "shapes": shapes})["shapes"])
+        before = shapes_from(shapes)
+        assert [found.rows_at(length) for length in (1, 32, 4096)] == [1, 1, 1]
+        assert (found.policy, found.step) == (before.policy, before.step)
 
 
 @pytest.mark.parametrize(
