@@ -172,7 +172,10 @@ class Engine:
         self._tokens = None if tokens_per_minute is None else Bucket(tokens_per_minute)
         self._budget = budget if budget is not None and budget.capped else None
         self._thread: _Loop | None = None
-        self._client: httpx.AsyncClient | None = None
+        # A client for each call under way, and each with one connection: within one pool, what httpcore does for a
+        # call takes time with the square of the number of connections.
+        self._clients: list[httpx.AsyncClient] = []
+        self._idle: list[httpx.AsyncClient] = []
         self._under_way = 0  # calls that have a place in the window
         self._held = 0  # calls that have a hold on the budget
         self._failed_in_a_row = 0
@@ -191,19 +194,17 @@ class Engine:
         """Drop what is under way and close the connections."""
         thread, self._thread = self._thread, None
         if thread is not None:
-            thread.stop(self._close_client)
+            thread.stop(self._close_clients)
 
     # --- in the thread of the loop --------------------------------------------------------------
 
-    async def _close_client(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
+    async def _close_clients(self) -> None:
+        clients, self._clients, self._idle = self._clients, [], []
+        for client in clients:
             await client.aclose()
 
     async def _drive(self, stream: Stream, calls: Iterable[Call]) -> None:
         """Start calls as the window has room; end when all are done, or the stream has stopped."""
-        if self._client is None:
-            self._client = self._open_client()
         tasks: set[asyncio.Task[None]] = set()
         try:
             for number, call in enumerate(calls):
@@ -324,9 +325,9 @@ class Engine:
     async def _send(self, call: Call) -> _Reply:
         import anyio
 
+        content = json.dumps(call.body, allow_nan=False).encode("ascii")
+        client = self._idle.pop() if self._idle else self._open_client()
         try:
-            content = json.dumps(call.body, allow_nan=False).encode("ascii")
-            client = cast("httpx.AsyncClient", self._client)
             # Not asyncio.wait_for: in Python below 3.12 it can lose an answer that arrives while it is cancelled.
             with anyio.fail_after(self._timeout):
                 response = await client.post(self._url, content=content, headers=self._headers())
@@ -334,6 +335,8 @@ class Engine:
             return _Reply(error=f"did not answer within {self._timeout:g} s", retry=True, overloaded=True)
         except self._httpx.HTTPError as error:  # also a body that does not unpack
             return self._failed(error)
+        finally:
+            self._idle.append(client)
         return _read(response)
 
     def _failed(self, error: Exception) -> _Reply:
@@ -355,9 +358,9 @@ class Engine:
         return text.replace(self._key, "***") if self._key else text
 
     def _open_client(self) -> httpx.AsyncClient:
-        limits = self._httpx.Limits(max_connections=None, max_keepalive_connections=None)
         # Redirects are not followed: the key and the texts go where the user said, and nowhere else.
-        client: httpx.AsyncClient = self._httpx.AsyncClient(timeout=self._timeout, limits=limits, verify=_trusted())
+        client: httpx.AsyncClient = self._httpx.AsyncClient(timeout=self._timeout, verify=_trusted())
+        self._clients.append(client)
         return client
 
 

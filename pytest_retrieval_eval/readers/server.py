@@ -107,10 +107,11 @@ class ServerReader:
 
     ``url`` is the base URL (``http://localhost:8000/v1``), ``model`` the name that is asked for. ``deployment`` is your
     own label of what stands behind them, part of the identity: change it when the server changes and its names do
-    not. A name with a date or a revision (see :func:`~pytest_retrieval_eval.readers.chat.pinned`) is held to: a
-    reply that names another model is an error. ``answers_as`` is the name that replies must carry where it is another
-    one, ``pin`` True holds to ``model`` whatever it looks like, False to nothing. ``document_chars`` cuts each document
-    (never the query). The further settings are those of :class:`~pytest_retrieval_eval.readers.calls.Engine` and
+    not; ``weights`` the digest of the model's weights, where you know it. A name with a date or a revision (see
+    :func:`~pytest_retrieval_eval.readers.chat.pinned`) is held to: a reply that names another model is an error.
+    ``answers_as`` is the name that replies must carry where it is another one, ``pin`` True holds to ``model`` whatever
+    it looks like, False to nothing. ``document_chars`` cuts each document (never the query). The further settings are
+    those of :class:`~pytest_retrieval_eval.readers.calls.Engine` and
     :class:`~pytest_retrieval_eval.readers.chat.Parameters`.
     """
 
@@ -120,6 +121,7 @@ class ServerReader:
         model: str,
         *,
         deployment: str = "",
+        weights: str | None = None,
         answers_as: str | None = None,
         pin: bool | None = None,
         prompt: Messages | Mapping[str, str] | None = None,
@@ -177,6 +179,8 @@ class ServerReader:
             "kind": "server",
             "model": model,
             "deployment": deployment,
+            "weights": weights,
+            "answers_as": answers_as,
             "prompt": dict(self._prompt.identity),
             "parameters": dict(self._parameters),
             "document_chars": document_chars,
@@ -282,7 +286,7 @@ def check_whole(name: str, value: object) -> None:
         raise SettingsError(f"{name} is {value!r}; expected a whole number from 1")
 
 
-_TEXTS = ("url", "model", "deployment", "answers_as", "key_env", "key_header", "max_tokens_field")
+_TEXTS = ("url", "model", "deployment", "weights", "answers_as", "key_env", "key_header", "max_tokens_field")
 
 
 def server_settings(settings: Mapping[str, object], root: Path | None) -> dict[str, Any]:

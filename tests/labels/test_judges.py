@@ -281,7 +281,10 @@ def test_one_judge_never_answers_for_another(tmp_path):
             assert graded("b-2024-08-06", prompt="handbook03") == [2]
             assert graded("b-2024-08-06", temperature=0.5) == [2]
             assert graded("b-2024-08-06", Pair("q1", "d1", PAIR.query, "another text")) == [2]
-        assert len(server.requests) == 5
+            assert graded("local", weights="sha256:1") == [2]
+            assert graded("local", weights="sha256:2") == [2]
+            assert graded("local", deployment="gpu-2") == [2]
+        assert len(server.requests) == 8
 
 
 def test_a_floating_name_is_refused_for_gates_unless_it_is_allowed():
@@ -291,8 +294,9 @@ def test_a_floating_name_is_refused_for_gates_unless_it_is_allowed():
     assert len(judge_digest(made, allow_floating=True)) == 64
     for options in ({"weights": "sha256:12"}, {"pin": True}, {"answers_as": DATED}):
         assert judge_digest(ServerJudge("http://127.0.0.1:9/v1", "local-model", **options))
-    with pytest.raises(SettingsError, match="floating"):
-        judge_digest(ServerJudge("http://127.0.0.1:9/v1", DATED, pin=False))
+    for model, options in ((DATED, {"pin": False}), ("deployed", {"answers_as": "gpt-4o"})):
+        with pytest.raises(SettingsError, match="floating"):
+            judge_digest(ServerJudge("http://127.0.0.1:9/v1", model, **options))
 
 
 # --- other kinds ---------------------------------------------------------------------------------------------

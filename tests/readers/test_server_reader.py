@@ -201,6 +201,9 @@ def test_identity_is_what_can_change_a_text(monkeypatch):
     others = [
         digest(model="n"),
         digest(deployment="gpu-2"),
+        digest(weights="sha256:1"),
+        digest(answers_as="m-2024-08-06"),
+        digest(answers_as="m-2024-11-20"),
         digest(temperature=0.5),
         digest(top_p=0.9),
         digest(max_tokens=5),

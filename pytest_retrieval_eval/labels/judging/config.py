@@ -45,8 +45,6 @@ def judge_from(settings: Mapping[str, object], *, root: Path | None = None, cach
         raise SettingsError(f"a judge of kind {excerpt(kind)}; {did_you_mean(str(kind), _KINDS)}")
     known = {*inspect.signature(ServerJudge).parameters, *inspect.signature(ServerReader).parameters}
     check_keys(given, "a judge on a server", known - {"settings", "cache"}, needed=("url", "model"))
-    if given.get("weights") is not None and not isinstance(given["weights"], str):
-        raise SettingsError(f"weights is {excerpt(given['weights'])}; expected the digest of the weights, as text")
     if given.get("structured", False) not in (True, False):
         raise SettingsError(f"structured is {excerpt(given['structured'])}; expected true or false")
     if "prompt" in given:

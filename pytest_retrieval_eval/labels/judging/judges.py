@@ -39,7 +39,6 @@ class ServerJudge:
         model: str,
         *,
         prompt: JudgePrompt | str = "pool012",
-        weights: str | None = None,
         pin: bool | None = None,
         structured: bool = False,
         document_chars: int | None = None,
@@ -63,13 +62,13 @@ class ServerJudge:
             **settings,
         )
         self._model = model
-        self._held = bool(weights) or (pinned(model) if pin is None else pin) or bool(settings.get("answers_as"))
+        named = (pinned(model) if pin is None else pin) or pinned(settings.get("answers_as") or "")
+        self._held = named or bool(settings.get("weights"))
         self._asking = _Asking(reader, cache, asked)
         self.reader = reader
         self.identity: Mapping[str, object] | None = {
             "kind": "server judge",
             "reader": reader.identity,
-            "weights": weights,
             "parser": PARSER_VERSION,
         }
 
