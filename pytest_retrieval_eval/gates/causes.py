@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pytest_retrieval_eval.gates.diff import level_of, ranks_in, within
+from pytest_retrieval_eval.gates.incomplete import bounds_of
 from pytest_retrieval_eval.gates.side import Side, cutoff_of, where_text
 from pytest_retrieval_eval.gates.wording import counted, listed, p_text, shown
 from pytest_retrieval_eval.stats.corrections import holm
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
 
 # A tag value is looked at where this many counted queries have it, and named below this adjusted p.
 _FEWEST, _CHANCE = 3, 0.05
@@ -57,10 +59,14 @@ def causes_of_loss(
         found.append(_left(side, reference, lost))
         found += _took_places(side, queries, lost)
     if tied is not None:
-        best = tied.high if comparison.sign > 0 else tied.low
-        equal = comparison.sign * (best - comparison.scale * comparison.before) >= -TOLERANCE
+        ordered = tied.high if comparison.sign > 0 else tied.low
+        equal = comparison.sign * (ordered - comparison.scale * comparison.before) >= -TOLERANCE
         found.append(_ties(int((lost & equal).sum()), what))
-    if comparison.sign > 0:
+    best = _best(side, comparison.sign)
+    if best is not None:
+        equal = comparison.sign * (best - comparison.scale * comparison.before) >= -TOLERANCE
+        found.append(_hang(int((lost & equal).sum()), what, "be as good as before"))
+    elif comparison.sign > 0:
         k = side.judged_at.cutoff or 1
         more = _holes(side, k)[_rows(side)] > _holes(reference, k)[_rows(side)]
         found.append(_unjudged(int((lost & more).sum()), what, k, " than before"))
@@ -78,9 +84,12 @@ def causes_of_missing(side: Side, target: float, sign: int, tied: TieInterval | 
     if sign > 0:
         found.append(_stand(side, missing, what))
     if tied is not None:
-        best = tied.high if sign > 0 else tied.low
-        found.append(_ties(int((missing & (sign * (best - target) >= -TOLERANCE)).sum()), what))
-    if sign > 0:
+        ordered = tied.high if sign > 0 else tied.low
+        found.append(_ties(int((missing & (sign * (ordered - target) >= -TOLERANCE)).sum()), what))
+    best = _best(side, sign)
+    if best is not None:
+        found.append(_hang(int((missing & (sign * (best - target) >= -TOLERANCE)).sum()), what, "reach the target"))
+    elif sign > 0:
         k = side.judged_at.cutoff or 1
         found.append(_unjudged(int((missing & (_holes(side, k)[_rows(side)] > 0)).sum()), what, k, ""))
     return tuple(each for each in found if each)
@@ -198,6 +207,21 @@ def _ties(n: int, what: str) -> str:
         return ""
     them = "it" if n == 1 else "them"
     return f"{_of(n, what)} hang{'s' if n == 1 else ''} on a tie: another order of equal scores would save {them}"
+
+
+def _best(side: Side, sign: int) -> Floats | None:
+    """The best that unjudged documents could make each query; None where the measure has no exact bounds."""
+    bounds = bounds_of(side)
+    if bounds is None:
+        return None
+    return bounds.high if sign > 0 else bounds.low
+
+
+def _hang(n: int, what: str, good: str) -> str:
+    if not n:
+        return ""
+    them = "it" if n == 1 else "they"
+    return f"{_of(n, what)} hang{'s' if n == 1 else ''} on unjudged documents: were those judged, {them} could {good}"
 
 
 def _unjudged(n: int, what: str, k: int, than: str) -> str:

@@ -369,7 +369,8 @@ def _against_run(case: Case, comparison: Comparison, adjustment: Adjustment | No
     ruling = rule_on(comparison, test, adjustment)
     low, high = _loss_range(gate.measure, side, reference)
     largest = max(comparison.scale * high - low, TOLERANCE)
-    detectable = smallest_detectable_drop(d, alpha=gate.options.alpha, largest_loss=largest)
+    level = _deciding_level(gate.options, adjustment)
+    detectable = smallest_detectable_drop(d, alpha=level, largest_loss=largest)
     raw = bootstrap_mean(comparison.sign * d, level=_LEVEL)
     sided = comparison.sided
     status: Status = "passed" if ruling.holds else "failed"
@@ -426,6 +427,7 @@ def _against_run(case: Case, comparison: Comparison, adjustment: Adjustment | No
         p_adjusted=adjustment.of(test.p_worse if sided == "one" else test.p_two_sided) if adjustment else None,
         correction=adjustment.method if adjustment else None,
         detectable=detectable,
+        detectable_at=level,
         worse=int((d < -TOLERANCE).sum()),
         better=int((d > TOLERANCE).sum()),
         equal=int((np.abs(d) <= TOLERANCE).sum()),
@@ -478,6 +480,17 @@ def _cannot_fail(gate: Gate, target: float) -> bool:
     """Whether the worst mean that the measure can have would hold as well."""
     low, high = bounds(gate.measure)
     return holds(gate.operator, low if gate.operator in (">=", ">") else high, target)
+
+
+def _deciding_level(options: Options, adjustment: Adjustment | None) -> float:
+    """The level at which a loss of this comparison alone would be found.
+
+    Where a correction decides, that is alpha ÷ m, m the comparisons of the family: what Holm and Benjamini & Hochberg
+    ask of the smallest p. Both ask less of the others once more of them lose, which nobody can count on beforehand.
+    Under the other rules adjusted p-values decide nothing, and alpha stays.
+    """
+    decides = adjustment is not None and options.rule == "significant"
+    return options.alpha / adjustment.size if decides and adjustment is not None else options.alpha
 
 
 def _weakness(comparison: Comparison, detectable: float, bench: Bench) -> tuple[Status, list[str]]:

@@ -148,7 +148,8 @@ class Verdict:
         p_method: ``exact`` or ``Monte Carlo, B resamples``.
         smallest_p: the smallest ``p`` that the queries that differ allow.
         resolvable: whether ``p`` could have come below alpha.
-        detectable: the smallest mean drop that would be detected with 80 % power, one-sided at alpha.
+        detectable, detectable_at: the smallest mean drop that would be detected with 80 % power, one-sided at the
+            level ``detectable_at``: alpha, divided by the number of comparisons where their correction decides.
         worse, better, equal: queries by their difference, or by their distance from a fixed target (beyond
             1e-9).
         cutoff: the rank down to which the measure looks; None for the whole list.
@@ -210,6 +211,7 @@ class Verdict:
     smallest_p: float | None = None
     resolvable: bool | None = None
     detectable: float | None = None
+    detectable_at: float | None = None
     worse: int = 0
     better: int = 0
     equal: int = 0

@@ -80,9 +80,8 @@ def _evidence_of_pair(verdict: Verdict) -> list[str]:
     if verdict.identical:
         second[0] += ": identical"
     if verdict.detectable is not None:
-        second.append(
-            f"smallest detectable drop {_plain(verdict.detectable)} (80 % power, one-sided {_share(verdict.alpha)})"
-        )
+        at = _share(verdict.alpha if verdict.detectable_at is None else verdict.detectable_at)
+        second.append(f"smallest detectable drop {_plain(verdict.detectable)} (80 % power, one-sided {at})")
     old, new = verdict.judged[1], verdict.judged[0]
     if old is not None or new is not None:
         second.append(f"judged@{verdict.judged_k} {' → '.join(_judged(old, new))}")
@@ -340,7 +339,7 @@ def _judged(*values: float | None) -> Iterable[str]:
 
 
 def _share(alpha: float) -> str:
-    return f"{alpha:g}".removeprefix("0")
+    return f"{alpha:.3g}".removeprefix("0")
 
 
 def _wrapped(label: str, text: str, indent: int = 2) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from fractions import Fraction
@@ -13,9 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_retrieval_eval.collection.dataset import Dataset
+from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.gates import decide
 from pytest_retrieval_eval.gates.causes import causes_of_loss, hypergeometric_tail
+from pytest_retrieval_eval.measures.evaluate import evaluate
 
 
 def bench_of(n, before, after, tags=lambda i: {}, **more):
@@ -120,9 +123,52 @@ def test_ties_and_unjudged_documents():
     found = causes(bench_of(40, lambda i: {f"g{i}": 2.0, "x": 1.0}, after))
     assert "3 of the 8 lost queries hang on a tie: another order of equal scores would save them" in found
     assert (
+        "3 of the 8 lost queries hang on unjudged documents: were those judged, they could be as good as before"
+        in found
+    )
+
+
+def test_a_measure_without_bounds_counts_unjudged_documents():
+    found = causes(
+        bench_of(40, good, lambda i: ["x", f"g{i}"] if i < 3 else ["bad", f"g{i}"] if i < 8 else good(i)),
+        "map(denominator=retrieved)@1 >= baseline",
+    )
+    assert (
         "3 of the 8 lost queries have more documents in the top 1 that nobody judged than before, and that may be "
         "relevant" in found
     )
+
+
+@pytest.mark.parametrize("measure", ["recall@3", "ndcg@3", "map@2", "precision@2", "mrr@3"])
+def test_what_hangs_on_unjudged_documents_is_what_some_judgments_could_undo(measure):
+    """Beside every way to judge the documents that nobody judged, one query at a time."""
+    rng = np.random.Generator(np.random.PCG64(11))
+    names = ["a", "b", "c", "u", "v", "w"]
+    gold = {f"q{i}": {"a": 1, "b": int(rng.integers(3)), "c": 0} for i in range(40)}
+    before = {query: list(rng.permutation(names)[:4]) for query in gold}
+    after = {query: list(rng.permutation(names)[:4]) for query in gold}
+    old, new = (evaluate(Qrels.of(gold), Run.of(run), measure)[measure] for run in (before, after))
+    lost, hang = [query for query in gold if new.get(query) < old.get(query) - 1e-9], 0
+    for query in lost:
+        holes = [doc for doc in after[query] if doc not in gold[query]]
+        judged = [dict(zip(holes, grades, strict=True)) for grades in itertools.product(range(3), repeat=len(holes))]
+        labels = Qrels.of(
+            {f"{query}-{j}": {**gold[query], **each} for j, each in enumerate(judged)} | {"top": {"a": 2}}
+        )
+        run = Run.of({f"{query}-{j}": after[query] for j in range(len(judged))} | {"top": ["a"]})
+        found = evaluate(labels, run, measure)[measure]
+        hang += max(found.get(f"{query}-{j}") for j in range(len(judged))) >= old.get(query) - 1e-9
+    bench = MemoryBench(gold, after, before)
+    said = [cause for cause in bench.decide(f"{measure} >= baseline", rule="each").causes if "unjudged" in cause]
+    assert hang > 0
+    assert measure == "precision@2" or hang < len(lost)
+    n = f"all {hang}" if hang == len(lost) else f"{hang} of the {len(lost)}"
+    end = (
+        "s on unjudged documents: were those judged, it"
+        if hang == 1
+        else " on unjudged documents: were those judged, they"
+    )
+    assert said == [f"{n} lost queries hang{end} could be as good as before"]
 
 
 def test_queries_for_which_nothing_was_returned():
@@ -149,8 +195,8 @@ def test_a_fixed_target():
         "all 20 queries below the target are t=true (20 of 40 overall; by chance p = 1.5e-11)",
         "of the 20 relevant documents of the 20 queries below the target that are beyond rank 1, 10 are nowhere in "
         "the list and 10 stand at rank 2 in the median",
-        "10 of the 20 queries below the target have documents in the top 1 that nobody judged, and that may be "
-        "relevant",
+        "10 of the 20 queries below the target hang on unjudged documents: were those judged, they could reach the "
+        "target",
     )
 
 

@@ -12,6 +12,7 @@ from pytest_retrieval_eval.errors import GateError, GateFailure
 from pytest_retrieval_eval.gates.families import GateFamily, check_gates, parse_gates
 from pytest_retrieval_eval.gates.target import BASELINE
 from pytest_retrieval_eval.gates.verdict import Verdict
+from pytest_retrieval_eval.stats.power import smallest_detectable_drop
 
 
 class FamilyBench(MemoryBench):
@@ -127,6 +128,30 @@ def test_a_list_of_gates_in_texts():
     with pytest.raises(GateError):
         check_gates(parse_gates(["hit@1 >= 0.8", "hit(rel=9)@1 >= 0.5"]), bench)
     assert (bench.recorded[-1].status, bench.recorded[-1].gate) == ("error", "hit@1 >= 0.8, hit(rel=9)@1 >= 0.5")
+
+
+def test_weak_asks_what_the_correction_would_have_let_through():
+    """The drop that 80 % power finds grows with the family where its correction decides, and only there."""
+    bench = bench_of(2, gained=2, n=400)
+    d = [-1.0] * 2 + [0.0] * 396 + [1.0] * 2
+
+    def found(*measures, weak_drop=0.02, **options):
+        bench.weak_drop = weak_drop
+        verdict = bench.measured(list(measures), **options) >= BASELINE - 0.001
+        return [(member.detectable, member.detectable_at, member.status) for member in verdict.members or (verdict,)]
+
+    alone = smallest_detectable_drop(d, alpha=0.05)
+    third = smallest_detectable_drop(d, alpha=0.05 / 3)
+    assert alone < third
+    names, between = ("hit@1", "mrr", "map"), (alone + third) / 2
+    assert found("hit@1", rule="significant", weak_drop=between) == [(alone, 0.05, "passed")]
+    assert found(*names, rule="significant", weak_drop=between) == [(third, 0.05 / 3, "weak")] * 3
+    assert found(*names, rule="significant", correction="bh", weak_drop=between) == [(third, 0.05 / 3, "weak")] * 3
+    assert found(*names, rule="significant", correction="none", weak_drop=between) == [(alone, 0.05, "passed")] * 3
+    # Adjusted p-values that are only reported make nothing weaker.
+    assert found(*names, weak_drop=between) == [(alone, 0.05, "passed")] * 3
+    text = bench.explain(bench.measured(names, rule="significant") >= BASELINE)
+    assert text.count("(80 % power, one-sided .0167)") == 3
 
 
 # --- GateFamily ------------------------------------------------------------------------------------
