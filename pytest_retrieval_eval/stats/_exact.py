@@ -60,14 +60,18 @@ def ordered_sum(values: NDArray[np.float64]) -> float:
 
 
 class RawBits:
-    """A seeded stream of raw bits, read as bytes or as indices.
+    """A seeded stream of raw bits, read as bytes or as indices; its first ``skip`` words of 64 bits are left out.
 
     >>> RawBits(0).bytes(4).tolist(), RawBits(0).indices(10, 4).tolist()
     ([95, 130, 194, 217], [8, 6, 5, 2])
+    >>> RawBits(0).bytes(20)[16:].tolist() == RawBits(0, skip=2).bytes(4).tolist()
+    True
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, skip: int = 0) -> None:
         self._generator = np.random.PCG64(seed)
+        if skip:
+            self._generator.advance(skip)
 
     def _words(self, count: int) -> NDArray[np.uint64]:
         words: NDArray[np.uint64] = self._generator.random_raw(count)

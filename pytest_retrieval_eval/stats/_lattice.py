@@ -49,8 +49,12 @@ def _common_denominator(sizes: NDArray[np.float64], largest: int) -> int | None:
     """The least D <= ``largest`` of which all ``sizes`` are multiples of 1/D, or None.
 
     Each round takes one value that is no multiple yet, finds its fraction and widens D by it, so that D at
-    least doubles. Differences that are not fractions of small numbers end this in the first rounds.
+    least doubles. Differences that are not fractions of small numbers end this in the first rounds, most of them
+    before the first: it would look at the first value, and find nothing.
     """
+    first = float(sizes[0])
+    if abs(first - round(first)) > _FRACTION_ERROR and _small_denominator(first) is None:
+        return None
     denominator = 1
     while True:
         scaled = sizes * denominator

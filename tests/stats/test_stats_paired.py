@@ -354,3 +354,23 @@ def test_t_of_a_zero_mean() -> None:
 def test_t_needs_two_queries() -> None:
     with pytest.raises(ValueError, match="a t-test needs at least two"):
         t_test([0.1])
+
+
+@pytest.mark.parametrize(("n", "resamples"), [(45, 999), (530, 24), (530, 10_000), (90, 100_000)])
+def test_the_signs_are_those_of_the_raw_bits_however_often_they_are_read(n, resamples):
+    """Bit i of the g-th row of bytes is the sign of the (8 g + i)-th smallest difference; a row is whole words."""
+    d = np.random.Generator(np.random.PCG64(n)).normal(0.01, 0.1, n)
+    sizes = np.sort(np.abs(np.rint(d * 2.0**40).astype(np.int64)))
+    for seed in (3, 4):
+        words = -(-resamples // 8)
+        raw = np.random.PCG64(seed).random_raw(-(-n // 8) * words).astype("<u8").view(np.uint8)
+        rows = raw.reshape(-1, 8 * words)[:, :resamples]
+        sums = np.zeros(resamples, dtype=np.int64)
+        for place, size in enumerate(sizes.tolist()):
+            sums += np.where(rows[place // 8] >> (place % 8) & 1, size, -size)
+        observed = abs(int(np.rint(d * 2.0**40).sum()))
+        near = observed - max(n, round(1e-9 * 2**40 + 0.5))
+        expected = (int((np.abs(sums) >= near).sum()) + 1) / (resamples + 1)
+        found = [randomization_test(d, resamples=resamples, seed=seed) for _ in range(2)]
+        assert [each.p_two_sided for each in found] == [expected, expected]
+        assert found[0].method == "monte carlo"
