@@ -10,13 +10,11 @@ import math
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-from pytest_retrieval_eval.errors import DataError, SettingsError, did_you_mean
+from pytest_retrieval_eval.errors import DataError, SettingsError
 
 # The file counts cost in whole millionths of a millionth, so that what is set aside and given back leaves nothing.
 _SCALE = 10**12
@@ -26,22 +24,6 @@ CREATE TABLE IF NOT EXISTS spent (
 );
 INSERT OR IGNORE INTO spent VALUES (1, 0, 0, 0);
 """
-
-
-def check_keys(settings: Mapping[str, object], what: str, known: Iterable[str], needed: Iterable[str] = ()) -> None:
-    """Raise SettingsError for a key that there is not, and for one that is missing.
-
-    >>> check_keys({"calls": 3, "tokns": 4}, "a budget", ["calls", "tokens"])
-    Traceback (most recent call last):
-    pytest_retrieval_eval.errors.SettingsError: a budget has no setting 'tokns'; did you mean tokens?
-    """
-    names = list(known)
-    for key in settings:
-        if key not in names:
-            raise SettingsError(f"{what} has no setting {key!r}; {did_you_mean(str(key), names)}")
-    for key in needed:
-        if key not in settings:
-            raise SettingsError(f"{what} needs the setting {key!r}")
 
 
 @dataclass(frozen=True)
@@ -121,27 +103,6 @@ class Budget:
         self._path = path
         self._lock = threading.Lock()
         self._database = self._open()
-
-    @classmethod
-    def of(cls, settings: Mapping[str, object], *, root: Path | None = None) -> Budget:
-        """A budget from a mapping with ``calls``, ``tokens``, ``cost``, ``price`` and ``path`` (relative to ``root``).
-
-        >>> Budget.of({"cost": 5, "price": {"input": 0.15, "output": 0.6}}).spent
-        Spent(calls=0, tokens=0, cost=0.0)
-        """
-        check_keys(settings, "a budget", ("calls", "tokens", "cost", "price", "path"))
-        given: dict[str, Any] = dict(settings)
-        for name in ("calls", "tokens", "cost"):
-            if not isinstance(given.get(name, 0), (int, float)):
-                raise SettingsError(f"a budget of {given[name]!r} {name}; expected a number that is not negative")
-        if "price" in given:
-            if not isinstance(given["price"], Mapping):
-                raise SettingsError(f"a price of {given['price']!r}; expected a mapping with input and output")
-            check_keys(given["price"], "a price", ("input", "output"), needed=("input", "output"))
-            given["price"] = Price(**given["price"])
-        if root is not None and "path" in given:
-            given["path"] = root / str(given["path"])
-        return cls(**given)
 
     @property
     def capped(self) -> bool:

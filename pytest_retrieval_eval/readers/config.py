@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pkgutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ _TYPES: Mapping[str, tuple[str, tuple[type, ...]]] = {
     "date": ("a text", (str,)),
     "url": ("the base URL of a server, such as http://localhost:8000/v1", (str,)),
     "deployment": ("a text", (str,)),
+    "weights": ("the digest of the model's weights", (str,)),
     "answers_as": ("the name of a model", (str,)),
     "pin": ("true or false", (bool,)),
     "document_chars": ("an integer", (int,)),
@@ -55,6 +56,10 @@ _TYPES: Mapping[str, tuple[str, tuple[type, ...]]] = {
     "patience": ("a number of seconds", (int, float)),
     "budget": ("a mapping with calls, tokens, cost, price, path", (dict,)),
     "price": ("a mapping with input and output", (dict,)),
+    "calls": ("an integer", (int,)),
+    "tokens": ("an integer", (int,)),
+    "cost": ("a number", (int, float)),
+    "structured": ("true or false", (bool,)),
     "identity": ("a text that names everything that can change an answer", (str,)),
 }
 
@@ -85,7 +90,7 @@ def _local(module: str, name: str, kind: str) -> Callable[[Mapping[str, object],
         from importlib import import_module
 
         made = getattr(import_module(f"pytest_retrieval_eval.readers.{module}"), name)
-        check_keys(f"kind {kind}", settings, _parameters(made), needed=("model",))
+        check_keys(f"kind {kind}", settings, parameters(made), needed=("model",))
         given = dict(settings)
         if root is not None and (root / str(given["model"])).is_dir():
             given["model"] = root / str(given["model"])
@@ -99,30 +104,37 @@ def _local(module: str, name: str, kind: str) -> Callable[[Mapping[str, object],
 def _callable(settings: Mapping[str, object], root: Path | None) -> Reader:
     from pytest_retrieval_eval.readers.callable_reader import CallableReader
 
-    check_keys("kind callable", settings, _parameters(CallableReader), needed=("function",))
+    check_keys("kind callable", settings, parameters(CallableReader), needed=("function",))
     given = dict(settings)
     function = given.pop("function")
     return CallableReader(_imported(function) if isinstance(function, str) else function, **given)  # type: ignore[arg-type]
 
 
 def _server(settings: Mapping[str, object], root: Path | None) -> Reader:
-    from pytest_retrieval_eval.readers.budget import Budget, Price
     from pytest_retrieval_eval.readers.server import ServerReader
 
-    check_keys("kind server", settings, _parameters(ServerReader), needed=("url", "model"))
-    given: dict[str, Any] = dict(settings)
+    check_keys("kind server", settings, parameters(ServerReader), needed=("url", "model"))
+    given = server_arguments(settings, root)
     if isinstance(given.get("prompt"), str):
         given["prompt"] = {"prompt": given["prompt"]}
+    return ServerReader(**given)
+
+
+def server_arguments(settings: Mapping[str, object], root: Path | None, *, where: str = "reader") -> dict[str, Any]:
+    """The settings of a server, as a file has them, as a class takes them: with a budget that is one."""
+    from pytest_retrieval_eval.readers.budget import Budget, Price
+
+    given: dict[str, Any] = dict(settings)
     if "budget" in given:
         budget = dict(given["budget"])
-        check_keys("budget", budget, _parameters(Budget))
+        check_keys("budget", budget, parameters(Budget), where=where)
         if "price" in budget:
-            check_keys("price", budget["price"], _parameters(Price), needed=("input", "output"))
+            check_keys("price", budget["price"], parameters(Price), needed=("input", "output"), where=where)
             budget["price"] = Price(**budget["price"])
         if root is not None and "path" in budget:
             budget["path"] = root / budget["path"]
         given["budget"] = Budget(**budget)
-    return ServerReader(**given)
+    return given
 
 
 _KINDS: Mapping[str, Callable[[Mapping[str, object], Path | None], Reader]] = {
@@ -152,21 +164,32 @@ def shapes_from(value: object) -> Shapes:
 
 
 def check_keys(
-    what: str, settings: Mapping[str, object], known: Mapping[str, object], *, needed: Sequence[str] = ()
+    what: str,
+    settings: Mapping[str, object],
+    known: Collection[str],
+    *,
+    needed: Sequence[str] = (),
+    where: str = "reader",
 ) -> None:
-    """SettingsError for a key that there is not, a value of another type, and a key that is missing."""
+    """SettingsError for a key that there is not, a value of another type, and a key that is missing.
+
+    >>> check_keys("kind callable", {"function": "a:b", "idenity": "v1"}, ["function", "identity"])
+    Traceback (most recent call last):
+    pytest_retrieval_eval.errors.SettingsError: reader: there is no setting 'idenity' for kind callable; did you mean \
+identity?
+    """
     for key, value in settings.items():
         if key not in known:
-            raise SettingsError(f"reader: there is no setting {key!r} for {what}; {did_you_mean(str(key), known)}")
+            raise SettingsError(f"{where}: there is no setting {key!r} for {what}; {did_you_mean(str(key), known)}")
         expected, types = _TYPES.get(key, ("", (object,)))
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types and object not in types):
-            raise SettingsError(f"reader: {key} is {excerpt(value)}; expected {expected}")
+            raise SettingsError(f"{where}: {key} is {excerpt(value)}; expected {expected}")
     for key in needed:
         if key not in settings:
-            raise SettingsError(f"reader: {what} needs the setting {key!r}")
+            raise SettingsError(f"{where}: {what} needs the setting {key!r}")
 
 
-def _parameters(made: type) -> dict[str, object]:
+def parameters(made: type) -> dict[str, object]:
     """The settings that a class takes from a file: the parameters of its constructor and those that it hands on."""
     found: dict[str, object] = {}
     for base in made.__mro__:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from pytest_retrieval_eval.errors import SettingsError, did_you_mean
 from pytest_retrieval_eval.readers import templates
-from pytest_retrieval_eval.readers.budget import Budget, check_keys
+from pytest_retrieval_eval.readers.budget import Budget
 from pytest_retrieval_eval.readers.calls import Answer, Call, Engine, Stream
 from pytest_retrieval_eval.readers.chat import Parameters, chat_url, estimated_tokens, pinned, understand
 from pytest_retrieval_eval.readers.reading import Item, Passage, Reading
@@ -186,18 +184,6 @@ class ServerReader:
             "document_chars": document_chars,
         }
 
-    @classmethod
-    def of(cls, settings: Mapping[str, object], *, root: Path | None = None) -> ServerReader:
-        """A reader from a mapping, as it stands in a file: ``budget`` is a mapping itself, paths are from ``root``.
-
-        >>> ServerReader.of({"url": "http://localhost:8000/v1", "modl": "m"})
-        Traceback (most recent call last):
-        pytest_retrieval_eval.errors.SettingsError: a reader on a server has no setting 'modl'; did you mean model?
-        """
-        known = list(inspect.signature(cls).parameters)
-        check_keys(settings, "a reader on a server", known, needed=("url", "model"))
-        return cls(**server_settings(settings, root))
-
     def read(self, items: Sequence[Item]) -> Readings:
         """Ask for each item; the readings come as they are answered.
 
@@ -284,22 +270,3 @@ def check_whole(name: str, value: object) -> None:
     """Raise SettingsError where a value is neither None nor a whole number from 1."""
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
         raise SettingsError(f"{name} is {value!r}; expected a whole number from 1")
-
-
-_TEXTS = ("url", "model", "deployment", "weights", "answers_as", "key_env", "key_header", "max_tokens_field")
-
-
-def server_settings(settings: Mapping[str, object], root: Path | None) -> dict[str, Any]:
-    """The settings of a server as its reader takes them, from those of a file."""
-    given: dict[str, Any] = dict(settings)
-    for name in _TEXTS:
-        if given.get(name) is not None and not isinstance(given[name], str):
-            raise SettingsError(f"{name} is {given[name]!r}; expected text")
-    for name in ("budget", "extra"):
-        if given.get(name) is not None and not isinstance(given[name], Mapping):
-            raise SettingsError(f"{name} is {given[name]!r}; expected a mapping")
-    if given.get("pin") not in (None, True, False):
-        raise SettingsError(f"pin is {given['pin']!r}; expected true or false")
-    if given.get("budget") is not None:
-        given["budget"] = Budget.of(given["budget"], root=root)
-    return given

@@ -250,17 +250,6 @@ def test_settings_that_cannot_be_meant(options, message):
         ServerReader("http://127.0.0.1:9/v1", **{"model": "m", **options})
 
 
-def test_a_reader_from_a_mapping(tmp_path):
-    settings = {"url": "http://127.0.0.1:9/v1", "model": "m", "prompt": {"system": "Be brief."}, "top_p": 0.5}
-    made = ServerReader.of({**settings, "budget": {"calls": 3, "path": "spent"}}, root=tmp_path)
-    assert identity_digest(made.identity) == digest(prompt={"system": "Be brief."}, top_p=0.5)
-    assert (tmp_path / "spent").exists()
-    with pytest.raises(SettingsError, match="needs the setting 'model'"):
-        ServerReader.of({"url": "http://127.0.0.1:9/v1"})
-    with pytest.raises(SettingsError, match="did you mean concurrency"):
-        ServerReader.of({**settings, "concurency": 3})
-
-
 # --- stopping and going on ----------------------------------------------------------------------------
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,9 @@ from pytest_retrieval_eval.labels.judging.judge import Judge
 from pytest_retrieval_eval.labels.judging.judges import ServerJudge, VoteJudge
 from pytest_retrieval_eval.labels.judging.prompts import Example, JudgePrompt
 from pytest_retrieval_eval.labels.judging.replies import Scale
-from pytest_retrieval_eval.readers.budget import check_keys
 from pytest_retrieval_eval.readers.cache import ReadingCache
-from pytest_retrieval_eval.readers.server import ServerReader, server_settings
+from pytest_retrieval_eval.readers.config import check_keys, parameters, server_arguments
+from pytest_retrieval_eval.readers.server import ServerReader
 
 _KINDS = ("server", "vote")
 
@@ -30,12 +29,12 @@ def judge_from(settings: Mapping[str, object], *, root: Path | None = None, cach
 
     >>> judge_from({"url": "http://localhost:8000/v1", "model": "m", "promt": "pool012"})
     Traceback (most recent call last):
-    pytest_retrieval_eval.errors.SettingsError: a judge on a server has no setting 'promt'; did you mean prompt?
+    pytest_retrieval_eval.errors.SettingsError: judge: there is no setting 'promt' for kind server; did you mean prompt?
     """
     kind = settings.get("kind", "server")
     given: dict[str, Any] = {key: value for key, value in settings.items() if key != "kind"}
     if kind == "vote":
-        check_keys(given, "a vote of judges", ("judges", "rule"), needed=("judges",))
+        check_keys("kind vote", given, ("judges", "rule"), needed=("judges",), where="judge")
         members = given["judges"]
         if not isinstance(members, list) or not all(isinstance(member, Mapping) for member in members):
             raise SettingsError(f"the judges of a vote are {excerpt(members)}; expected a list of mappings")
@@ -43,13 +42,11 @@ def judge_from(settings: Mapping[str, object], *, root: Path | None = None, cach
         return VoteJudge(judges, rule=given.get("rule", "majority"))
     if kind != "server":
         raise SettingsError(f"a judge of kind {excerpt(kind)}; {did_you_mean(str(kind), _KINDS)}")
-    known = {*inspect.signature(ServerJudge).parameters, *inspect.signature(ServerReader).parameters}
-    check_keys(given, "a judge on a server", known - {"settings", "cache"}, needed=("url", "model"))
-    if given.get("structured", False) not in (True, False):
-        raise SettingsError(f"structured is {excerpt(given['structured'])}; expected true or false")
+    known = {*parameters(ServerJudge), *parameters(ServerReader)} - {"cache"}
+    check_keys("kind server", given, known, needed=("url", "model"), where="judge")
     if "prompt" in given:
         given["prompt"] = prompt_from(given["prompt"], root=root)
-    return ServerJudge(**server_settings(given, root), cache=cache)
+    return ServerJudge(**server_arguments(given, root, where="judge"), cache=cache)
 
 
 def prompt_from(value: object, *, root: Path | None = None) -> JudgePrompt:
@@ -62,13 +59,13 @@ def prompt_from(value: object, *, root: Path | None = None) -> JudgePrompt:
         return JudgePrompt.named(value)
     if not isinstance(value, Mapping):
         raise SettingsError(f"the prompt is {excerpt(value)}; expected the name of a template, or a mapping")
-    check_keys(value, "a judge's prompt", ("name", "file", "scale", "said", "key", "examples"))
+    check_keys("prompt", value, ("name", "file", "scale", "said", "key", "examples"), where="judge")
     examples = _examples(value.get("examples", []))
     if "name" in value:
         if set(value) - {"name", "examples"}:
             raise SettingsError("a judge's prompt with the name of a template has its scale and keys from there")
         return JudgePrompt.named(str(value["name"]), examples)
-    check_keys(value, "a judge's prompt", value, needed=("file", "scale"))
+    check_keys("prompt", value, value, needed=("file", "scale"), where="judge")
     ends = value["scale"]
     if not isinstance(ends, list) or len(ends) != 2:
         raise SettingsError(f"the scale is {excerpt(ends)}; expected a list of two numbers, such as [0, 3]")
@@ -84,6 +81,6 @@ def _examples(value: object) -> list[Example]:
     for one in value:
         if not isinstance(one, Mapping):
             raise SettingsError(f"an example is {excerpt(one)}; expected a mapping with {', '.join(fields)}")
-        check_keys(one, "an example", fields, needed=fields)
+        check_keys("example", one, fields, needed=fields, where="judge")
         made.append(Example(str(one["query"]), str(one["passage"]), one["grade"], str(one["said"])))
     return made
