@@ -51,7 +51,7 @@ def machine_seat() -> Path:
     user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
     folder = Path(tempfile.gettempdir()) / f"pytest-retrieval-eval-{user}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    if hasattr(os, "getuid") and folder.stat().st_uid != user:
+    if hasattr(os, "getuid") and folder.lstat().st_uid != user:
         raise DataError(f"{folder} belongs to another user, and readings must not pass through it; remove it")
     return folder
 

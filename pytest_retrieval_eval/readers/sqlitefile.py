@@ -243,6 +243,8 @@ class SqliteFile:
         log = self.path.with_name(self.path.name + "-wal")
         if log.exists() and log.stat().st_size:
             # What a process that was killed has left in the log belongs to the file.
+            if self._copy is not None:
+                self._copy.cleanup()
             self._copy = tempfile.TemporaryDirectory(prefix="retrieval-eval-")
             for source in (self.path, log):
                 shutil.copyfile(source, Path(self._copy.name) / source.name)

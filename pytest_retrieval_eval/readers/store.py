@@ -257,7 +257,12 @@ class ReadingCache:
         if not self._file.exists():
             return 0
         gone = self._write(work)
-        self._file.read(lambda connection: connection.execute("VACUUM"))
+
+        def shrink(connection: sqlite3.Connection) -> None:
+            connection.execute("VACUUM")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # else the log is as large as what is left
+
+        self._file.read(shrink)
         return gone
 
     def stats(self) -> CacheStats:

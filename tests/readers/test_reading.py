@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_retrieval_eval.errors import DataError
+from pytest_retrieval_eval.readers.config import reader_from
 from pytest_retrieval_eval.readers.reading import Item, Passage, Reading, identity_digest, item_key, item_keys
 
 # The fields that the identity of a transformers or server reader has.
@@ -56,6 +57,32 @@ def test_every_field_of_the_identity_changes_the_key(field):
 )
 def test_every_field_of_the_item_changes_the_key(item):
     assert item_key(IDENTITY, item) != item_key(IDENTITY, ITEM)
+
+
+SERVER = {"kind": "server", "url": "http://localhost:8000/v1", "model": "m"}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"url": "http://127.0.0.1:9000/v1"},
+        {"key_env": "ANOTHER_KEY", "key_header": "api-key"},
+        {"timeout": 1, "attempts": 1, "backoff": 0.1, "patience": 1},
+        {"concurrency": 1, "requests_per_minute": 10, "tokens_per_minute": 1000},
+        {"budget": {"calls": 10}},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_where_and_how_fast_a_reader_reads_is_not_in_the_key(changed, monkeypatch):
+    pytest.importorskip("httpx")
+    monkeypatch.setenv("ANOTHER_KEY", "sk-secret")
+    readers = [reader_from(SERVER), reader_from({**SERVER, **changed})]
+    keys = {item_key(reader.identity, ITEM) for reader in readers}
+    other = reader_from({**SERVER, "temperature": 0.5})
+    assert len(keys) == 1
+    assert item_key(other.identity, ITEM) not in keys
+    for reader in (*readers, other):
+        reader.close()
 
 
 def test_the_key_of_today_is_the_key_of_tomorrow():
