@@ -159,6 +159,7 @@ class ServerReader:
         )
         held = pinned(model) if pin is None else pin
         self._expected = answers_as if answers_as is not None else (model if held else None)
+        self._exact = held or bool(weights) or pinned(answers_as or "")
         self.answered_by: Counter[str] = Counter()
         self._engine = Engine(
             chat_url(url),
@@ -183,6 +184,16 @@ class ServerReader:
             "parameters": dict(self._parameters),
             "document_chars": document_chars,
         }
+
+    @property
+    def floating(self) -> str:
+        """A sentence where nothing says exactly which model answers; empty where the identity pins it."""
+        if self._exact:
+            return ""
+        return (
+            f"the model {self._model!r} is a floating name, behind which the model may change: name one with a date or "
+            "a revision, give the digest of its weights (weights=), vouch for it (pin=True)"
+        )
 
     def read(self, items: Sequence[Item]) -> Readings:
         """Ask for each item; the readings come as they are answered.

@@ -15,7 +15,6 @@ from pytest_retrieval_eval.labels.judging.judge import Graded, Judge, Pair
 from pytest_retrieval_eval.labels.judging.prompts import JudgePrompt, in_words
 from pytest_retrieval_eval.labels.judging.replies import PARSER_VERSION, Parsed, Scale, checked, parse
 from pytest_retrieval_eval.readers.cache import CachedReader, ReadingCache
-from pytest_retrieval_eval.readers.chat import pinned
 from pytest_retrieval_eval.readers.reading import Item, Passage, Reader, Reading
 from pytest_retrieval_eval.readers.server import ServerReader, check_whole
 
@@ -61,9 +60,6 @@ class ServerJudge:
             extra=extra,
             **settings,
         )
-        self._model = model
-        named = (pinned(model) if pin is None else pin) or pinned(settings.get("answers_as") or "")
-        self._held = named or bool(settings.get("weights"))
         self._asking = _Asking(reader, cache, asked)
         self.reader = reader
         self.identity: Mapping[str, object] | None = {
@@ -79,13 +75,8 @@ class ServerJudge:
 
     @property
     def floating(self) -> str:
-        """A sentence where the model's name is not exact and nothing else pins the model."""
-        if self._held:
-            return ""
-        return (
-            f"the judge's model {self._model!r} is a floating name, behind which the model may change: name one with a "
-            "date or a revision, give the digest of its weights (weights=), vouch for it (pin=True)"
-        )
+        """That of the reader: a sentence where the model's name is not exact and nothing else pins the model."""
+        return self.reader.floating and f"the judge's model is not pinned: {self.reader.floating}"
 
     def grade(self, pairs: Sequence[Pair], *, repetition: int = 0) -> Iterator[tuple[int, Graded]]:
         """See :class:`~pytest_retrieval_eval.labels.judging.judge.Judge`."""
@@ -151,6 +142,8 @@ class ReaderJudge:
     def floating(self) -> str:
         """A sentence where nothing in the reader's identity pins its weights."""
         reader = self._reader.identity or {}
+        if isinstance(self._reader, ServerReader):
+            return "" if self._pin else self._reader.floating
         if self._pin or any(reader.get(name) for name in _PINNING) or reader.get("kind") == "callable":
             return ""
         return (
