@@ -117,9 +117,9 @@ def read_on_the_seat(
 
     identity = {"kind": kind}
     reader = SeatedReader(
-        lambda: Model(folder / "log", before=before, identity=identity), identity, seat=folder / "seat", lease=2
+        lambda: Model(folder / "log", before=before, identity=identity), identity, seat=folder / "seat"
     )
-    with ReadingCache(folder / "cache", "rw" if cached else "off", lease=1) as cache:
+    with ReadingCache(folder / "cache", "rw" if cached else "off") as cache:
         found = texts(CachedReader(reader, cache), items(*names))
     reader.close()
     return found

@@ -15,6 +15,8 @@ from typing import cast
 from pytest_retrieval_eval.errors import DataError
 from pytest_retrieval_eval.readers.reading import STATUSES, Item, Passage, Reading, item_key
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
 
 @dataclass(frozen=True)
 class Kept:
@@ -124,7 +126,7 @@ def reading_of_json(value: object) -> Reading:
 
 def to_text(value: object) -> str:
     """JSON in one form, ASCII: half of a surrogate pair in a text survives, and equal values are equal texts."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return _ENCODER.encode(value)
 
 
 def checksum(*parts: str) -> str:

@@ -17,6 +17,9 @@ from pytest_retrieval_eval.errors import DataError
 KEY_SCHEMA = 1
 """Part of every key: what is keyed otherwise is never taken for what was kept before."""
 
+# ASCII only, so that half of a surrogate pair in a text is no obstacle and no two texts become one.
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
 Status = Literal["ok", "empty", "length", "refused", "error"]
 STATUSES: tuple[Status, ...] = ("ok", "empty", "length", "refused", "error")
 
@@ -133,9 +136,7 @@ def item_keys(identity: Mapping[str, object], items: Sequence[Item]) -> list[str
 
 
 def _sha256(value: object) -> str:
-    # ASCII only, so that half of a surrogate pair in a text is no obstacle and no two texts become one.
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
+    return hashlib.sha256(_ENCODER.encode(value).encode("ascii")).hexdigest()
 
 
 def _plain(value: object, place: str) -> object:

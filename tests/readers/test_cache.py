@@ -286,13 +286,13 @@ def test_what_a_killed_process_had_claimed_is_taken_over_after_the_lease(tmp_pat
 
 
 def test_a_slow_reading_keeps_its_claim(tmp_path):
-    slow = multiprocessing.Process(target=read_in_order, args=(tmp_path, "a", 1.2, 0.3))
+    slow = multiprocessing.Process(target=read_in_order, args=(tmp_path, "a", 2.5, 1.0))
     slow.start()
     with ReadingCache(tmp_path / "cache") as cache:
         deadline = time.monotonic() + 20
         while not cache.stats().claimed and time.monotonic() < deadline:
             time.sleep(0.01)
-    assert read_in_order(tmp_path, "a", lease=0.3) == ["a"]
+    assert read_in_order(tmp_path, "a", lease=1.0) == ["a"]
     slow.join()
     assert Counting(tmp_path / "log").calls == ["a"]
 
