@@ -112,11 +112,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _ini(config: pytest.Config, name: str) -> object:
-    """An ini value; pytest's own errors of its type, a kind of their own since 9.1, do not always name it."""
+    """An ini value; what has not its type is said with what was expected."""
     try:
         return cast(object, config.getini(name))
-    except (TypeError, ValueError, pytest.UsageError) as error:
-        raise SettingsError(f"{name}: {error}") from None
+    except (TypeError, ValueError, pytest.UsageError) as error:  # pytest has a kind of its own since 9.1
+        ini = next(each for each in INI if each.name == name)
+        said = str(error)
+        # Python's sentences about a text that is no number end with that text.
+        if said.startswith(("invalid literal for int()", "could not convert string to float")):
+            expected = "a whole number" if ini.type == "int" else "a number"
+            found = said.rpartition(": ")[2]
+            said = f"found {'nothing' if found in ('', repr('')) else found}; expected {expected} such as {ini.default}"
+        raise SettingsError(f"{name}: {said}") from None
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

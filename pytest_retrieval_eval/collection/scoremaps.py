@@ -54,15 +54,18 @@ class ScoreMaps:
 
     def _read_scores(self) -> npt.NDArray[np.float64]:
         maps = self._maps.values()
+        filled = list(filter(None, maps))
         try:
-            scores = _packed(maps, int(self.bounds[-1]))
+            scores = _packed(filled, int(self.bounds[-1]))
+            # A bool would be 0 or 1; texts are no numbers to it.
+            ends = scores[self.bounds[:-1][self.bounds[1:] > self.bounds[:-1]]]
+            unsure = bool(((ends == 0.0) | (ends == 1.0)).any())
         except (struct.error, TypeError, ValueError, OverflowError):
-            scores = _each(maps, int(self.bounds[-1]))
+            scores, unsure = _each(filled, int(self.bounds[-1])), True
         bad = bool(len(scores)) and bool(np.isnan(scores.min()))
         # One look at each dictionary shows whether its ids and scores are of a usual kind.
-        filled = list(filter(None, maps))
         docs = set(map(type, map(next, map(iter, filled))))
-        firsts = set(map(type, map(next, map(iter, map(_VALUES, filled)))))
+        firsts = set(map(type, map(next, map(iter, map(_VALUES, filled))))) if unsure else set[type]()
         if (
             bad
             or docs - {str}
@@ -162,18 +165,14 @@ class ScoreMaps:
         judged = qrels.share("judged ids", lambda: _judged_ids(qrels)) if len(qrels) <= _KEPT else _judged_ids(qrels)
         look_up = [self._maps.get(query, _NONE).get for query in qrels.query_ids]
 
-        def scores(ids: list[list[Any]], count: int) -> npt.NDArray[np.float64]:
-            # No id costs a step of the interpreter.
-            return np.fromiter(chain.from_iterable(map(map, look_up, ids, repeat(repeat(_NAN)))), np.float64, count)
-
-        found = scores(judged.texts, len(qrels))
+        # No id costs a step of the interpreter.
+        values = chain.from_iterable(map(map, look_up, judged.texts, repeat(repeat(_NAN))))
+        found = np.fromiter(values, np.float64, len(qrels))
         # A dictionary may have integers for ids, whose text is the id that is judged.
-        if len(judged.rows):
-            others = scores(judged.integers, len(judged.rows))
-            has = np.flatnonzero(others == others)
-            if len(has):
-                rows = judged.rows[has]
-                found[rows] = np.where(np.isnan(found[rows]), others[has], found[rows])
+        rows = judged.rows[np.isnan(found[judged.rows])]
+        if len(rows):
+            lists, ids = map(look_up.__getitem__, qrels.query[rows].tolist()), judged.integers.__getitem__
+            found[rows] = [get(ids(row), _NAN) for get, row in zip(lists, rows.tolist(), strict=True)]
         return found
 
     def _behind(self, qrels: Qrels, rows: Ints, lists: Ints, float32: bool) -> list[int]:
@@ -210,19 +209,18 @@ def _each(maps: Collection[Mapping[Any, Any]], count: int) -> npt.NDArray[np.flo
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Judged:
-    """The judged documents of each query; ``integers`` are those whose text is one, ``rows`` where they stand."""
+    """The judged documents of each query; ``integers`` has, by row, those whose text is one; ``rows`` are theirs."""
 
     texts: list[list[str]]
-    integers: list[list[int]]
+    integers: dict[int, int]
     rows: Ints
 
 
 def _judged_ids(qrels: Qrels) -> _Judged:
     docs, ends = qrels.docs.strings(), qrels.offsets.tolist()
+    integers = {row: int(doc) for row, doc in enumerate(docs) if _INTEGER.fullmatch(doc)}
     texts = [docs[begin:end] for begin, end in pairwise(ends)]
-    integers = [[int(doc) for doc in of_query if _INTEGER.fullmatch(doc)] for of_query in texts]
-    rows = [row for row, doc in enumerate(docs) if _INTEGER.fullmatch(doc)] if any(integers) else []
-    return _Judged(texts, integers, np.array(rows, np.int64))
+    return _Judged(texts, integers, np.fromiter(integers, np.int64, len(integers)))
 
 
 def _places_in_ties(docs: Iterable[Any], scores: Floats) -> dict[str, int]:

@@ -13,7 +13,8 @@ GATE = "def test_it(recall_at):\n    assert recall_at(2) >= 0.6\n"
     ("ini", "arguments", "expected"),
     [
         (("retrieval_depth = 0",), (), "retrieval_depth = 0"),
-        (("retrieval_depth = many",), (), "retrieval_depth: .*many"),
+        (("retrieval_depth = many",), (), "retrieval_depth: found 'many'; expected a whole number such as 100"),
+        (("retrieval_weak_drop = much",), (), "retrieval_weak_drop: found 'much'; expected a number such as 0.02"),
         (("retrieval_weak_drop = -1",), (), "retrieval_weak_drop"),
         (("retrieval_runs =", "    best"), (), "not of the form 'name = path'"),
         (("retrieval_runs =", "    a = x", "    a = y"), (), "stands twice"),
