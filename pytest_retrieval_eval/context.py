@@ -41,7 +41,7 @@ ATTEMPT = pytest.StashKey[Attempt]()
 IS_GATE = pytest.StashKey[bool]()  # an item that is a gate itself and asks for no assertion fixture
 MARKER = "retrieval"
 OVERRIDABLE = ("retriever", "retrieval_dataset", "retrieval_run", "retrieval_baseline")
-UNREAD = ("retrieval_queries", "retrieval_qrels")  # parts of retrieval_dataset, for reading in tests
+UNREAD = ("retrieval_queries", "retrieval_qrels", "retrieval_spans")  # parts of retrieval_dataset, for reading in tests
 _NOT_THE_USERS = ("pytest_retrieval_eval", "_pytest", "pytest", "pluggy")
 OUR_FIXTURES = "pytest_retrieval_eval.fixtures"
 NO_RUN = (
@@ -418,8 +418,11 @@ class FixtureBench:
     def _stage(
         self, kind: str, target: Path, run: Run, dataset: Dataset, digests: Mapping[str, str] | None = None
     ) -> None:
+        from pytest_retrieval_eval.collection.extents import with_offsets
         from pytest_retrieval_eval.gates.baselines import provenance
 
+        # What is stored says itself which parts of documents its hits are: the next chunking has another table.
+        run = with_offsets(run, dataset.chunks)
         file = self._session.stage(kind, target, run, {**provenance(run, dataset), **(digests or {})})
         # A baseline is written only once its gate is decided: one that errs has measured nothing.
         staged = self._attempt.undecided if kind == "baseline" else self._attempt.staged

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.qrels import Qrels
     from pytest_retrieval_eval.collection.queries import Queries
     from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.spans import Spans
     from pytest_retrieval_eval.gates.families import GateFamily
     from pytest_retrieval_eval.gates.measured import Measured
     from pytest_retrieval_eval.gates.target import Target
@@ -92,6 +93,18 @@ def retrieval_qrels(retrieval_dataset: Dataset) -> Qrels:
 
 
 @pytest.fixture(scope="session")
+def retrieval_spans(retrieval_dataset: Dataset) -> Spans:
+    """The gold spans of the test collection."""
+    found = retrieval_dataset.spans
+    if found is None:
+        raise GateError(
+            f"the dataset {retrieval_dataset.name} has no gold spans: put spans.jsonl (query_id, doc_id, start, end) "
+            "into its folder"
+        )
+    return found
+
+
+@pytest.fixture(scope="session")
 def retrieval_run(request: pytest.FixtureRequest, retrieval_context: ContextKey, retrieval_dataset: Dataset) -> Run:
     """The run under test: from the command line, the marker, the ini file, or what `retriever` returns."""
     _takes_no_parameter(request)
@@ -147,6 +160,12 @@ def queries(retrieval_queries: Queries) -> Queries:
 def qrels(retrieval_qrels: Qrels) -> Qrels:
     """The relevance judgments of the test collection."""
     return retrieval_qrels
+
+
+@pytest.fixture
+def spans(retrieval_spans: Spans) -> Spans:
+    """The gold spans of the test collection."""
+    return retrieval_spans
 
 
 @pytest.fixture
@@ -213,11 +232,15 @@ def _assert_metric(request: pytest.FixtureRequest, fixture: str) -> AssertMetric
     return assert_metric
 
 
+# What the fixture of a measure takes beside k and rel.
+_PARAMETERS = {"ndcg": ("gain",), "span_recall": ("min_coverage",)}
+
+
 def _assert_at(request: pytest.FixtureRequest, fixture: str) -> AssertAt:
     """The fixture `assert_X_at` or `X_at` of the measure X."""
     bench = _bench(request, fixture)
     measure = fixture.removeprefix("assert_").removesuffix("_at")
-    parameters = ("rel", "gain") if measure == "ndcg" else ("rel",)
+    parameters = ("rel", *_PARAMETERS.get(measure, ()))
 
     def assert_at(k: int | None = None, **options: object) -> Measured:
         __tracebackhide__ = True
@@ -318,3 +341,9 @@ assert_mrr_at = _define("assert_mrr_at", "`assert assert_mrr_at(10) >= baseline`
 mrr_at = _define("mrr_at", "The same as assert_mrr_at.")
 assert_map_at = _define("assert_map_at", "`assert assert_map_at(10) >= baseline`.")
 map_at = _define("map_at", "The same as assert_map_at.")
+assert_span_recall_at = _define(
+    "assert_span_recall_at", "`assert assert_span_recall_at(5) >= baseline`; also min_coverage=0.8."
+)
+span_recall_at = _define("span_recall_at", "The same as assert_span_recall_at.")
+assert_span_coverage_at = _define("assert_span_coverage_at", "`assert assert_span_coverage_at(5) >= baseline`.")
+span_coverage_at = _define("span_coverage_at", "The same as assert_span_coverage_at.")

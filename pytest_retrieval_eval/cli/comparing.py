@@ -10,6 +10,7 @@ from typing import Any
 
 from pytest_retrieval_eval.cli.console import PROGRAM, Console, json_text
 from pytest_retrieval_eval.cli.inputs import (
+    by_spans,
     default_measures,
     named_measures,
     parse_where,
@@ -33,6 +34,7 @@ from pytest_retrieval_eval.reports.text import explain, headline
 from pytest_retrieval_eval.settings import is_url
 
 DEFAULT = ("ndcg@10", "recall@10", "mrr@10")
+DEFAULT_OF_SPANS = ("span_ndcg@10", "span_recall@10", "span_coverage@10")
 # What says how a gate decides, and means nothing for a report.
 _GATES_ONLY = ("rule", "allow", "judged", "by", "min_n", "correction")
 _RUN_ENDINGS = (".gz", ".zst", ".bz2", ".xz", ".jsonl", ".json", ".trec", ".txt", ".run")
@@ -80,7 +82,8 @@ def compare_runs(arguments: argparse.Namespace, console: Console) -> int:
     bench = FileBench(dataset, read_side(arguments.baseline, dataset), Run.read(arguments.candidate))
     if not measures and not gates:
         known = dataset.qrels if arguments.labels is None else None
-        measures = default_measures(DEFAULT, known, bench.old, bench.new)
+        usual = DEFAULT_OF_SPANS if by_spans(dataset) and arguments.labels is None else DEFAULT
+        measures = default_measures(usual, known, bench.old, bench.new)
     reports = [decide(Gate(measure, ">=", BASELINE, report_options), bench) for _, measure in measures]
     errors = _check(gates, bench)
     if arguments.json:

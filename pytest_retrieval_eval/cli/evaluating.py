@@ -8,6 +8,7 @@ from dataclasses import replace
 from pytest_retrieval_eval.cli.console import Console, json_text
 from pytest_retrieval_eval.cli.inputs import (
     asked_queries,
+    by_spans,
     check_depth,
     check_failures,
     default_measures,
@@ -25,10 +26,12 @@ from pytest_retrieval_eval.gates.incomplete import spread_of
 from pytest_retrieval_eval.gates.wording import counted, listed
 from pytest_retrieval_eval.measures.bounds import Bounds
 from pytest_retrieval_eval.measures.evaluate import Evaluation, Scores, evaluate
-from pytest_retrieval_eval.measures.registry import aggregate
+from pytest_retrieval_eval.measures.evidence import RANKS
+from pytest_retrieval_eval.measures.registry import aggregate, reads
 from pytest_retrieval_eval.reports.spread import spread_text
 
 DEFAULT = ("ndcg@10", "mrr@10", "map", "precision@10", "recall@10", "recall@100", "judged@10")
+DEFAULT_OF_SPANS = ("span_recall@5", "span_recall@10", "span_coverage@10", "span_precision@10", "span_ndcg@10")
 #: the name of the row of means (of sums, for counts), as trec_eval has it
 ALL = "all"
 
@@ -41,9 +44,12 @@ def evaluate_run(arguments: argparse.Namespace, console: Console) -> int:
     select = select_queries(dataset, where)
     run = Run.read(arguments.run)
     check_failures(run, asked_queries(dataset, select), arguments.allow_failures)
-    chosen = measures or default_measures(DEFAULT, dataset.qrels, run)
+    usual = DEFAULT_OF_SPANS if by_spans(dataset) else DEFAULT
+    chosen = measures or default_measures(usual, dataset.qrels, run)
     check_depth(run, chosen)
     trec = arguments.trec or arguments.trec_complete
+    # A file that no measure reads is not opened.
+    beyond = any(reads(measure) != RANKS for _, measure in chosen)
     evaluation = evaluate(
         dataset.qrels,
         run,
@@ -53,7 +59,8 @@ def evaluate_run(arguments: argparse.Namespace, console: Console) -> int:
         trec=trec,
         complete=arguments.trec_complete,
         unit=arguments.unit,
-        chunks=dataset.chunks if arguments.unit else None,
+        chunks=dataset.chunks if arguments.unit or beyond else None,
+        spans=dataset.spans if beyond else None,
     )
     _refuse_strangers(evaluation, arguments.qrels)
     if not measures:

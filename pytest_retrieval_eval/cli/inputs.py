@@ -85,6 +85,11 @@ def default_measures(names: Sequence[str], qrels: Qrels | None, *runs: Run) -> l
     return found
 
 
+def by_spans(dataset: Dataset) -> bool:
+    """Whether the labels of a dataset are gold spans alone, so that the usual measures are those of spans."""
+    return not len(dataset.qrels) and dataset.spans is not None
+
+
 def parse_where(items: Sequence[str]) -> dict[str, object] | None:
     """The values of ``--where``: JSON where it is JSON, else text; a tag given twice means any.
 

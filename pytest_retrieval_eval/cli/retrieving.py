@@ -13,6 +13,7 @@ from typing import Any
 
 from pytest_retrieval_eval.cli.console import Console
 from pytest_retrieval_eval.collection.dataset import Corpus, Dataset
+from pytest_retrieval_eval.collection.extents import with_offsets
 from pytest_retrieval_eval.collection.queries import Queries
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import DataError, GateError
@@ -46,6 +47,8 @@ def run_retriever(arguments: argparse.Namespace, console: Console) -> int:
             f"the retriever failed on {len(failed)} of {counted(len(queries), 'query', 'queries')}, and "
             f"nothing was written: {_examples(failed)}"
         )
+    # Hits that say which part of a document they are stay comparable when documents are cut anew.
+    run = with_offsets(run, dataset.chunks)
     for warning in _save(run.with_header(**provenance(run, dataset)), output):
         console.note(warning)
     if not run.returned.any():

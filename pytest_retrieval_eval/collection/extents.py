@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pytest_retrieval_eval.collection.columns import Chunks as Parts
 from pytest_retrieval_eval.collection.columns import Columns
 from pytest_retrieval_eval.collection.files import excerpt
 from pytest_retrieval_eval.collection.keys import Ints
@@ -51,6 +52,41 @@ def extents(
     ([9, 0], [20, 9], ('guide',))
     """
     return _extents(run, chunks, None if query_ids is None else frozenset(query_ids), depth)
+
+
+@lru_cache(maxsize=4)
+def with_offsets(run: Run, chunks: Chunks | None) -> Run:
+    """The same run, whose hits say themselves which part of which document they are, as far as the table knows.
+
+    Stored so, a run stays what it is when the documents are cut anew. A hit's own word counts.
+
+    >>> from pytest_retrieval_eval.collection.chunks import Chunk, Chunks
+    >>> from pytest_retrieval_eval.collection.run import Run
+    >>> with_offsets(Run.of({"q": ["a"]}), Chunks.of({"a": Chunk("guide", 0, 9)})).ranking("q").end
+    [9]
+    """
+    if chunks is None or run.header.get("unit") == "document":
+        return run
+    columns = run.columns()
+    said = columns.chunks
+    rows = len(columns.docs)
+    doc: list[str | None] = [None] * rows if said is None else list(said.doc_id)
+    start, end = (np.full(rows, -1, np.int64) if said is None else column.copy() for column in _both(said))
+    changed = False
+    for row, hit in enumerate(columns.docs.strings()):
+        place = chunks.row_of(hit)
+        if place is None or start[row] >= 0:
+            continue
+        table_doc = chunks.doc_ids[int(chunks.doc[place])]
+        if doc[row] in (None, table_doc):
+            doc[row], start[row], end[row] = table_doc, chunks.start[place], chunks.end[place]
+            changed = True
+    return run.with_columns(replace(columns, chunks=Parts(doc, start, end))) if changed else run
+
+
+def _both(said: Parts | None) -> tuple[Ints, Ints]:
+    nothing = np.zeros(0, np.int64)
+    return (nothing, nothing) if said is None else (said.start, said.end)
 
 
 @lru_cache(maxsize=8)

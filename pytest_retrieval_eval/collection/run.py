@@ -224,6 +224,10 @@ class Run:
         """The lists as columns, in rank order."""
         return self._file.backing.columns()
 
+    def with_columns(self, columns: Columns) -> Run:
+        """The same run with other columns, such as ones that say more of each hit."""
+        return Run(replace(self._file, backing=columns), name=self.name, source=self.source)
+
     def ranking(self, query_id: str) -> Ranking:
         """The list of one query; empty where the run does not have the query."""
         return self.rankings([query_id])[query_id]

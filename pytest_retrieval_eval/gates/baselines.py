@@ -65,8 +65,8 @@ def _read(path: Path, changed: int, size: int) -> Run:
 def provenance(run: Run, dataset: Dataset) -> dict[str, object]:
     """The header of a baseline: what made the run, on which data, from which commit, when, and with what.
 
-    Keys: ``retriever``, ``dataset``, ``labels``, ``answers`` (where there are some), ``query_set`` and ``corpus``
-    (digests), ``commit`` and ``dirty`` (None outside a git repository), ``time`` (UTC, ISO 8601, seconds),
+    Keys: ``retriever``, ``dataset``, ``labels``, ``answers`` and ``spans`` (where there are some), ``query_set`` and
+    ``corpus`` (digests), ``commit`` and ``dirty`` (None outside a git repository), ``time`` (UTC, ISO 8601, seconds),
     ``versions``. The depth is the run's own.
     """
     return {
@@ -104,8 +104,12 @@ def described_dataset(dataset: Dataset, candidate: Run) -> dict[str, Any]:
 
 def _label_digests(dataset: Dataset) -> dict[str, str]:
     """The digests of everything in the dataset that labels are made from."""
-    answers = {} if dataset.answers is None else {"answers": dataset.answers.digest}
-    return {"labels": dataset.label_digest, **answers}
+    found = {"labels": dataset.label_digest}
+    if dataset.answers is not None:
+        found["answers"] = dataset.answers.digest
+    if dataset.spans is not None:
+        found["spans"] = dataset.spans.digest
+    return found
 
 
 def made_with() -> dict[str, Any]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pytest_retrieval_eval.gates.diff import level_of, ranks_in, within
 from pytest_retrieval_eval.gates.incomplete import bounds_of
 from pytest_retrieval_eval.gates.side import Side, cutoff_of, where_text
+from pytest_retrieval_eval.gates.spandiff import reads_spans, spans_that_left
 from pytest_retrieval_eval.gates.wording import counted, listed, p_text, shown
 from pytest_retrieval_eval.stats.corrections import holm
 from pytest_retrieval_eval.stats.tolerance import TOLERANCE
@@ -55,9 +56,11 @@ def causes_of_loss(
         return ()
     what = counted(n, "lost query", "lost queries")
     found = [_changed(changes), _nothing(side, lost, what), *_tags(side, lost, what)]
-    if comparison.sign > 0:
+    if comparison.sign > 0 and side.by_judgment:
         found.append(_left(side, reference, lost))
         found += _took_places(side, queries, lost)
+    elif comparison.sign > 0 and reads_spans(side):
+        found.append(spans_that_left(side, reference, lost))
     if tied is not None:
         ordered = tied.high if comparison.sign > 0 else tied.low
         equal = comparison.sign * (ordered - comparison.scale * comparison.before) >= -TOLERANCE
@@ -66,7 +69,7 @@ def causes_of_loss(
     if best is not None:
         equal = comparison.sign * (best - comparison.scale * comparison.before) >= -TOLERANCE
         found.append(_hang(int((lost & equal).sum()), what, "be as good as before"))
-    elif comparison.sign > 0:
+    elif comparison.sign > 0 and side.by_judgment:
         k = side.judged_at.cutoff or 1
         more = _holes(side, k)[_rows(side)] > _holes(reference, k)[_rows(side)]
         found.append(_unjudged(int((lost & more).sum()), what, k, " than before"))
@@ -81,7 +84,7 @@ def causes_of_missing(side: Side, target: float, sign: int, tied: TieInterval | 
         return ()
     what = f"{counted(n, 'query', 'queries')} {'below' if sign > 0 else 'above'} the target"
     found = [_nothing(side, missing, what), *_tags(side, missing, what)]
-    if sign > 0:
+    if sign > 0 and side.by_judgment:
         found.append(_stand(side, missing, what))
     if tied is not None:
         ordered = tied.high if sign > 0 else tied.low
@@ -89,7 +92,7 @@ def causes_of_missing(side: Side, target: float, sign: int, tied: TieInterval | 
     best = _best(side, sign)
     if best is not None:
         found.append(_hang(int((missing & (sign * (best - target) >= -TOLERANCE)).sum()), what, "reach the target"))
-    elif sign > 0:
+    elif sign > 0 and side.by_judgment:
         k = side.judged_at.cutoff or 1
         found.append(_unjudged(int((missing & (_holes(side, k)[_rows(side)] > 0)).sum()), what, k, ""))
     return tuple(each for each in found if each)

@@ -29,7 +29,7 @@ from pytest_retrieval_eval.gates.diff import (
 from pytest_retrieval_eval.gates.gate import Gate
 from pytest_retrieval_eval.gates.hints import other_forms
 from pytest_retrieval_eval.gates.incomplete import comparison_hangs, mean_hangs, sides
-from pytest_retrieval_eval.gates.labelling import label_runs, labels_text
+from pytest_retrieval_eval.gates.labelling import label_runs, labels_text, other_evidence
 from pytest_retrieval_eval.gates.options import Options
 from pytest_retrieval_eval.gates.rules import (
     Comparison,
@@ -57,8 +57,9 @@ from pytest_retrieval_eval.gates.target import Target
 from pytest_retrieval_eval.gates.tojudge import gather
 from pytest_retrieval_eval.gates.verdict import Interval, Status, Verdict
 from pytest_retrieval_eval.gates.wording import counted, listed, means, shown
+from pytest_retrieval_eval.measures.evidence import RANKS
 from pytest_retrieval_eval.measures.names import Measure
-from pytest_retrieval_eval.measures.registry import bounds
+from pytest_retrieval_eval.measures.registry import bounds, reads
 from pytest_retrieval_eval.stats.intervals import bootstrap_mean
 from pytest_retrieval_eval.stats.paired import PairedTest, randomization_test
 from pytest_retrieval_eval.stats.power import smallest_detectable_drop
@@ -228,15 +229,18 @@ def _candidate(measure: Measure, bench: Bench, options: Options, known: Known) -
 def _measured(opened: Sequence[Opened], measure: Measure, bench: Bench, options: Options, known: Known) -> list[Side]:
     """The runs of a comparison, the candidate first: labelled together, then measured."""
     candidate = opened[0]
-    labels = label_runs(
-        candidate.dataset,
-        [each.run for each in opened],
-        bench,
-        options,
-        depth=cutoff_of(measure),
-        select=candidate.select,
-        measure=measure.innermost.name,
-    )
+    if reads(measure) != RANKS:
+        labels = other_evidence(candidate.dataset, candidate.select)
+    else:
+        labels = label_runs(
+            candidate.dataset,
+            [each.run for each in opened],
+            bench,
+            options,
+            depth=cutoff_of(measure),
+            select=candidate.select,
+            measure=measure.innermost.name,
+        )
     before = known.sides.get(measure)
     if before is None or not labels.same_for(candidate.run, before.labels):
         known.sides[measure] = measure_side(candidate, labels, measure, options)
@@ -301,7 +305,7 @@ def _common(case: Case) -> dict[str, Any]:
         "operator": gate.operator,
         "dataset": side.dataset.name,
         "run": side.run.name,
-        "labels": labels_text(options),
+        "labels": labels_text(options) if side.by_judgment else side.evaluation.kind,
         "where": side.where,
         "rule": options.rule,
         "alpha": options.alpha,
@@ -312,7 +316,7 @@ def _common(case: Case) -> dict[str, Any]:
         "n": scores.n,
         "value": side.mean,
         "cutoff": cutoff_of(gate.measure),
-        "judged_k": side.judged_at.cutoff,
+        "judged_k": side.judged_at.cutoff if side.by_judgment else None,
         "provenance": _provenance(case) if getattr(case.bench, "provenance", False) and not case.slice else {},
     }
 
@@ -571,7 +575,7 @@ def _side_notes(side: Side, also: Side | None = None) -> tuple[str, ...]:
     notes += side.notes
     notes += side.labels.notes
     notes += counts.notes()
-    forms = other_forms(side.qrels, side.run)
+    forms = other_forms(side.qrels, side.run) if side.by_judgment else None
     notes += [forms] if forms else []
     notes += side.dataset.warnings
     notes += [warning for warning in side.evaluation.warnings if warning not in notes]

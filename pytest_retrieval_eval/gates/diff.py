@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from pytest_retrieval_eval.errors import DataError
 from pytest_retrieval_eval.gates.side import Side, cutoff_of
+from pytest_retrieval_eval.gates.spandiff import reads_spans, with_spans
 from pytest_retrieval_eval.gates.verdict import Move, QueryDiff, builtin
 from pytest_retrieval_eval.gates.wording import counted, shown
 from pytest_retrieval_eval.measures.registry import definition
@@ -52,7 +53,7 @@ def changed_queries(candidate: Side, reference: Side, sign: int) -> tuple[QueryD
     rows = np.flatnonzero(np.abs(delta) > TOLERANCE)
     rows = rows[np.argsort(delta[rows], kind="stable")]
     ids = [scores.query_ids[row] for row in rows.tolist()]
-    moves = _moves(candidate, reference, ids)
+    moves = _moves(candidate, reference, ids) if candidate.by_judgment else [[] for _ in ids]
     empty = _empty(candidate)
     return tuple(
         QueryDiff(
@@ -63,7 +64,7 @@ def changed_queries(candidate: Side, reference: Side, sign: int) -> tuple[QueryD
             tags=_tags(candidate.dataset, query_id),
             moves=tuple(found[:_MOST_MOVES]),
             note=_note(empty.get(query_id), len(found) - _MOST_MOVES),
-            looked_up=not any(_fell(move) for move in found),
+            looked_up=not any(_fell(move) for move in found) and not reads_spans(candidate),
         )
         for query_id, row, found in zip(ids, rows.tolist(), moves, strict=True)
     )
@@ -80,7 +81,7 @@ def missing_queries(candidate: Side, target: float, sign: int) -> tuple[QueryDif
     rows = np.flatnonzero(gap < -TOLERANCE)
     rows = rows[np.argsort(gap[rows], kind="stable")]
     ids = [scores.query_ids[row] for row in rows.tolist()]
-    moves = _moves(candidate, None, ids) if sign > 0 else [[] for _ in ids]
+    moves = _moves(candidate, None, ids) if sign > 0 and candidate.by_judgment else [[] for _ in ids]
     empty = _empty(candidate)
     return tuple(
         QueryDiff(
@@ -90,7 +91,7 @@ def missing_queries(candidate: Side, target: float, sign: int) -> tuple[QueryDif
             tags=_tags(candidate.dataset, query_id),
             moves=tuple(found[:_MOST_MOVES]),
             note=_note(empty.get(query_id), len(found) - _MOST_MOVES),
-            looked_up=sign < 0,
+            looked_up=sign < 0 or not (candidate.by_judgment or reads_spans(candidate)),
         )
         for query_id, row, found in zip(ids, rows.tolist(), moves, strict=True)
     )
@@ -104,8 +105,14 @@ def is_small(*sides: Side | None) -> bool:
 def with_details(
     diffs: tuple[QueryDiff, ...], candidate: Side, reference: Side | None, *, titles: bool
 ) -> tuple[QueryDiff, ...]:
-    """The same queries; the worst ``LOOKED_UP`` that need it with what took the places, and with titles."""
+    """The same queries; the worst ``LOOKED_UP`` that need it with what took the places, and with titles.
+
+    Of measures of gold spans: with what either side holds of them.
+    """
     wanted = [diff for diff in diffs if not diff.looked_up][:LOOKED_UP]
+    if reads_spans(candidate):
+        told = {diff.query_id: diff for diff in with_spans(wanted, candidate, reference)}
+        return tuple(told.get(diff.query_id, diff) for diff in diffs)
     ids = [diff.query_id for diff in wanted]
     top = cutoff_of(candidate.measure) or _TOP
     after = candidate.run.rankings(ids, depth=top) if ids else {}

@@ -89,6 +89,13 @@ def label_runs(
     )
 
 
+def other_evidence(dataset: Dataset, select: frozenset[str] | None) -> Labels:
+    """For a measure that reads other evidence than labels of documents, such as the gold spans of the dataset."""
+    spans = dataset.spans
+    digests: dict[str, Callable[[], str | None]] = {} if spans is None else {"spans": lambda: spans.digest}
+    return Labels(dataset.qrels, lambda run: dataset.qrels, select, digests=digests)
+
+
 def _names(options: Options) -> tuple[str, ...]:
     if options.labels is None:
         return ("qrels",)

@@ -7,7 +7,7 @@ under test and for what it is held against.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -17,8 +17,9 @@ from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.gates.hints import id_hint, part_hint
 from pytest_retrieval_eval.gates.wording import counted, listed, shown
 from pytest_retrieval_eval.measures.evaluate import evaluate
+from pytest_retrieval_eval.measures.evidence import RANKS
 from pytest_retrieval_eval.measures.names import Measure
-from pytest_retrieval_eval.measures.registry import aggregate
+from pytest_retrieval_eval.measures.registry import aggregate, reads
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
@@ -78,8 +79,16 @@ class Side:
 
     @property
     def qrels(self) -> Qrels:
-        """What is known of the documents of either side; the run itself is measured on ``evaluation.qrels``."""
-        return self.labels.qrels
+        """What is known of the documents of either side; the run itself is measured on ``evaluation.qrels``.
+
+        Of a measure that reads other evidence: what there is to be found, such as gold spans.
+        """
+        return self.labels.qrels if self.by_judgment else self.evaluation.qrels
+
+    @property
+    def by_judgment(self) -> bool:
+        """Whether the measure reads judged documents: else there are no unjudged ones to speak of."""
+        return self.evaluation.evidence.judged
 
     @property
     def scores(self) -> Scores:
@@ -93,7 +102,9 @@ class Side:
 
     @property
     def judged(self) -> float | None:
-        """Mean judged@k over the queries that returned anything; None where none did."""
+        """Mean judged@k over the queries that returned anything; None where none did, or nothing is judged."""
+        if not self.by_judgment:
+            return None
         scores = self.evaluation.scores(self.judged_at)
         return float(scores.mean) if scores.n else None
 
@@ -156,6 +167,8 @@ def open_run(
             f"{measure} looks at {counted(cutoff, 'rank')}, but {label} declares depth {run.depth}: "
             f"retrieve at least {cutoff} hits a query, or gate at k = {run.depth} or less"
         )
+    if reads(measure) != RANKS:
+        _refuse_options(measure, options)
     failed = _failures(run, dataset, options, select, label)
     given = run
     if options.unit == "document":
@@ -167,13 +180,40 @@ def measure_side(opened: Opened, labels: Labels, measure: Measure, options: Opti
     """A run measured on the labels of its comparison, or the ``GateError`` that says why that would mean nothing."""
     dataset, run, select = opened.dataset, opened.run, labels.select
     judged_at = Measure.parse(f"judged@{cutoff_of(measure) or _JUDGED_K}")
-    evaluation = evaluate(labels.of(run), run, measure, queries=dataset.queries, select=select)
+    # A file that the measure does not read is not opened.
+    beyond = reads(measure) != RANKS
+    evaluation = evaluate(
+        labels.of(run),
+        run,
+        measure,
+        queries=dataset.queries,
+        select=select,
+        spans=dataset.spans if beyond else None,
+        chunks=dataset.chunks if beyond else None,
+    )
     where, label, given = where_text(options.where), opened.label, opened.given
     side = Side(
         dataset, run, measure, evaluation, select, where, label, judged_at, opened.failed, labels, options.unit, given
     )
     _refuse_empty(side)
     return replace(side, notes=_cut_lists(side)) if options.unit else side
+
+
+def _refuse_options(measure: Measure, options: Options) -> None:
+    """What is about judged documents means nothing to a measure of other evidence."""
+    kind = reads(measure)
+    sources = (options.labels,) if isinstance(options.labels, str) else tuple(options.labels or ())
+    if any(source != kind for source in sources):
+        raise GateError(
+            f"{measure} reads gold {kind}, so that labels={', '.join(sources)} would say nothing: leave labels out, or "
+            "gate a measure of documents, such as recall@5"
+        )
+    if options.unit is not None:
+        raise GateError(f"{measure} reads gold {kind} and ranks chunks: leave unit={options.unit!r} out")
+    if options.judged is not None:
+        raise GateError(
+            f"{measure} reads gold {kind}, and no judgments of documents: leave judged={options.judged:g} out"
+        )
 
 
 def _cut_lists(side: Side) -> tuple[str, ...]:
@@ -247,7 +287,14 @@ def _refuse_empty(side: Side) -> None:
     if not ranks.returned.any():
         raise GateError(f"{label} returned no document for any query of {name}: is its index empty?")
     relevant = int((ranks.facts.relevant(side.measure.rel) > 0).sum())
-    if not len(ranks.query) and relevant >= _FEW:
+    if side.evaluation.evidence.strangers is not None and relevant >= _FEW:
+        asked, returned = side.evaluation.evidence.strangers()
+        raise GateError(
+            f"{label} holds no character of any {side.evaluation.evidence.noun}, while "
+            f"{counted(relevant, 'query has', 'queries have')} some: its hits and the labels are not of the same "
+            f"documents. {_shared(asked, returned) or id_hint(asked, returned)}"
+        )
+    if side.by_judgment and not len(ranks.query) and relevant >= _FEW:
         ids = [qrels.query_ids[int(i)] for i in np.flatnonzero((ranks.facts.judged > 0) & (ranks.returned > 0))]
         found = side.run.rankings(ids[:20], depth=100)
         returned = [doc for query in found for doc in found[query].docs]
@@ -257,6 +304,16 @@ def _refuse_empty(side: Side) -> None:
             f"{counted(relevant, 'query has', 'queries have')} relevant ones: the document ids of the run "
             f"and of the labels are not of one kind. {_part_hint(side, found, gold) or id_hint(gold, returned)}"
         )
+
+
+def _shared(asked: Sequence[str], returned: Sequence[str]) -> str:
+    common = set(asked).intersection(returned)
+    if not common:
+        return ""
+    return (
+        f"They have {listed(sorted(common), 1)} in common, so that the ids match, and the offsets are perhaps of "
+        "another text."
+    )
 
 
 def _part_hint(side: Side, found: Mapping[str, Ranking], gold: list[str]) -> str | None:

@@ -50,6 +50,8 @@ def gather(verdict: Verdict, side: Side, bench: Bench) -> None:
 
 def pairs_of(verdict: Verdict, side: Side) -> list[Pair]:
     """The unjudged documents in the candidate's top k, for the counted queries, the worst query first."""
+    if not side.by_judgment:
+        return []
     found = ranked_holes(side, (query.query_id for query in verdict.queries), side.judged_at.cutoff or 1)
     dataset, corpus = side.dataset, side.dataset.corpus
     # With the unit document these are documents; chunks are looked up in the chunk table.

@@ -47,12 +47,92 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
+class Holding:
+    """What the top k of a list holds of a gold span.
+
+    Args:
+        covered: the share of the span that all chunks of the top k cover together.
+        chunk_id, rank: the chunk that covers most of it; None where none covers any.
+        start, end: where that chunk lies in the document, in code points, end exclusive.
+        share: the share of the span that this chunk covers by itself.
+        cuts: the places inside the span where this chunk begins or ends.
+        cut_texts: the text around each of them, with a bar at the place; empty where nobody knows the text.
+        found: the rank at which enough of the span is covered for it to be found, also below k; None where none is.
+    """
+
+    covered: float = 0.0
+    chunk_id: str | None = None
+    rank: int | None = None
+    start: int | None = None
+    end: int | None = None
+    share: float = 0.0
+    cuts: tuple[int, ...] = ()
+    cut_texts: tuple[str, ...] = ()
+    found: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as builtin types."""
+        result = {name: getattr(self, name) for name in self.__slots__}
+        return {**result, "cuts": list(self.cuts), "cut_texts": list(self.cut_texts)}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Holding:
+        """What ``to_dict`` gave."""
+        known = _fields(cls, fields)
+        for name in ("cuts", "cut_texts"):
+            known[name] = tuple(known.get(name, ()))
+        return cls(**known)
+
+
+@dataclass(frozen=True, slots=True)
+class SpanChange:
+    """A gold span of one query on both sides.
+
+    Args:
+        doc_id, start, end: where it lies, in code points, end exclusive.
+        after, before: what each side holds of it; ``before`` is None for a fixed target.
+        grade: its grade.
+        text: its text, where somebody knows it.
+        alternatives: how many other spans would do in its place.
+        is_found, was_found: whether the top k has enough of it, or of an alternative; None for a fixed target.
+    """
+
+    doc_id: str
+    start: int
+    end: int
+    after: Holding
+    before: Holding | None = None
+    grade: float = 1.0
+    text: str | None = None
+    alternatives: int = 0
+    is_found: bool = False
+    was_found: bool | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as builtin types."""
+        result = {name: getattr(self, name) for name in self.__slots__}
+        result["after"] = self.after.to_dict()
+        result["before"] = None if self.before is None else self.before.to_dict()
+        return result
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> SpanChange:
+        """What ``to_dict`` gave."""
+        known = _fields(cls, fields)
+        known["after"] = Holding.from_dict(known["after"])
+        if known.get("before") is not None:
+            known["before"] = Holding.from_dict(known["before"])
+        return cls(**known)
+
+
+@dataclass(frozen=True, slots=True)
 class QueryDiff:
     """One query whose value changed (or, for a fixed target, missed it).
 
     ``before`` is None for a fixed target. ``moves`` are the relevant documents that fell or left, then those
-    that rose; ``intruders`` what took their place in the top k. ``looked_up`` is False where there were too
-    many queries to look up the intruders of this one.
+    that rose; ``intruders`` what took their place in the top k; ``spans`` the gold spans of which more or less is
+    found, for measures of those. ``looked_up`` is False where there were too many queries to look up the intruders
+    or spans of this one.
     """
 
     query_id: str
@@ -64,6 +144,7 @@ class QueryDiff:
     intruders: tuple[Move, ...] = ()
     note: str | None = None
     looked_up: bool = True
+    spans: tuple[SpanChange, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as builtin types."""
@@ -71,6 +152,7 @@ class QueryDiff:
         result["tags"] = _copy(self.tags)
         result["moves"] = [move.to_dict() for move in self.moves]
         result["intruders"] = [move.to_dict() for move in self.intruders]
+        result["spans"] = [span.to_dict() for span in self.spans]
         return result
 
     @classmethod
@@ -79,6 +161,7 @@ class QueryDiff:
         known = _fields(cls, fields)
         for name in ("moves", "intruders"):
             known[name] = tuple(Move.from_dict(move) for move in known.get(name, ()))
+        known["spans"] = tuple(SpanChange.from_dict(span) for span in known.get("spans", ()))
         known["tags"] = _copy(known.get("tags", {}))
         return cls(**known)
 

@@ -30,7 +30,6 @@ from pytest_retrieval_eval.measures.ranks import (
 )
 
 if TYPE_CHECKING:
-    from pytest_retrieval_eval.collection.extents import Extents
     from pytest_retrieval_eval.collection.qrels import Qrels
     from pytest_retrieval_eval.collection.run import Run
     from pytest_retrieval_eval.collection.spans import Spans
@@ -235,9 +234,10 @@ class Covered:
     """What the lists of one run hold of one set of gold spans; everything is found when it is first asked for."""
 
     def __init__(
-        self, spans: Spans, gold: Extent, hits: Hits, facts: Facts, returned: Ints, in_run: Bools, extents: Extents
+        self, spans: Spans, gold: Extent, hits: Hits, rows: Ints, facts: Facts, returned: Ints, in_run: Bools
     ) -> None:
-        self.spans, self.gold, self.hits, self.facts, self.extents = spans, gold, hits, facts, extents
+        self.spans, self.gold, self.hits, self.facts = spans, gold, hits, facts
+        self.rows = rows  # of the run, one for each hit
         self.returned, self.in_run = returned, in_run
         self._cache: dict[object, object] = {}
 
@@ -412,7 +412,7 @@ def covered_spans(given: Given) -> Evidence:
     returned[query_of_list[named]] = sizes[named]
     in_run[query_of_list[named]] = True
     facts = facts_of(labels)
-    covered = Covered(spans, gold, hits, facts, returned, in_run, where)
+    covered = Covered(spans, gold, hits, np.flatnonzero(known), facts, returned, in_run)
     tied = _tied_lists(run, hits, gold, known)
     query, rank, grade = covered.found(ABOVE_ZERO, 0.5)
     return Evidence(
@@ -433,6 +433,7 @@ def covered_spans(given: Given) -> Evidence:
         noun="gold span",
         tied=tied > 0,
         warnings=(_tie_warning(tied),) if tied else (),
+        strangers=None if len(covered.curve.row) else lambda: (spans.doc_ids, where.doc_ids),
     )
 
 

@@ -7,7 +7,7 @@ one ``Scores`` and one kind of verdict serve all measures. A new kind registers 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -43,7 +43,8 @@ class Evidence:
     ``labels`` name the queries and what each of them asks for; ``ranks`` is the table that measures get, and what
     else they read lies in its ``beside``. ``noun`` is what one label is called. ``judged`` says that a document
     without a label is one that nobody judged, so that judged@k, bounds and pairs to judge mean something. ``tied``
-    says that another order of equal scores could move a value.
+    says that another order of equal scores could move a value. ``strangers`` is set where the run has nothing at all
+    of what is asked for, in evidence that is not ``judged``: it gives ids of both sides, those asked for first.
     """
 
     labels: Qrels
@@ -52,6 +53,7 @@ class Evidence:
     judged: bool = False
     tied: bool = False
     warnings: tuple[str, ...] = ()
+    strangers: Callable[[], tuple[Sequence[str], Sequence[str]]] | None = None
 
 
 Find: TypeAlias = "Callable[[Given], Evidence]"

@@ -18,33 +18,34 @@ from pytest_retrieval_eval.measures.registry import Definition, Parameter, regis
 MIN_COVERAGE = 0.5
 
 
-def _share(measure: Measure) -> float:
+def share_of(measure: Measure) -> float:
+    """The share of a span at which the measure takes it for found."""
     value = measure.get("min_coverage", MIN_COVERAGE)
     return value if isinstance(value, float) else MIN_COVERAGE
 
 
 def recall(ranks: JudgedRanks, measure: Measure) -> Floats:
     """Spans found in the top k ÷ R."""
-    return ranking.recall(covered_of(ranks, measure).as_found(measure.rel, _share(measure)), measure)
+    return ranking.recall(covered_of(ranks, measure).as_found(measure.rel, share_of(measure)), measure)
 
 
 def reciprocal_rank(ranks: JudgedRanks, measure: Measure) -> Floats:
     """1 ÷ rank of the span that is found first, 0 if none is in the top k."""
-    return ranking.reciprocal_rank(covered_of(ranks, measure).one_a_rank(measure.rel, _share(measure)), measure)
+    return ranking.reciprocal_rank(covered_of(ranks, measure).one_a_rank(measure.rel, share_of(measure)), measure)
 
 
 def average_precision(ranks: JudgedRanks, measure: Measure) -> Floats:
     """Sum of j ÷ e over the spans found in the top k ÷ R: the j-th to be found has the effective rank e, since spans
     that are found at one rank take it and the next ones.
     """
-    return ranking.average_precision(covered_of(ranks, measure).one_a_rank(measure.rel, _share(measure)), measure)
+    return ranking.average_precision(covered_of(ranks, measure).one_a_rank(measure.rel, share_of(measure)), measure)
 
 
 def ndcg(ranks: JudgedRanks, measure: Measure) -> Floats:
     """Σ gain ÷ log2(e + 1) over the spans found in the top k, by effective ranks e ≤ k, ÷ the same of the best order,
     which has one span at each rank.
     """
-    return ranking.ndcg(covered_of(ranks, measure).one_a_rank(ABOVE_ZERO, _share(measure)), measure)
+    return ranking.ndcg(covered_of(ranks, measure).one_a_rank(ABOVE_ZERO, share_of(measure)), measure)
 
 
 def coverage(ranks: JudgedRanks, measure: Measure) -> Floats:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from pytest_retrieval_eval.gates.corrections import NAMES as CORRECTIONS
 from pytest_retrieval_eval.gates.rules import signed
-from pytest_retrieval_eval.gates.verdict import Move, QueryDiff, Verdict
+from pytest_retrieval_eval.gates.verdict import Holding, Move, QueryDiff, SpanChange, Verdict
 from pytest_retrieval_eval.gates.wording import counted, means, number, p_text, shown
 from pytest_retrieval_eval.reports.doubts import doubts
 from pytest_retrieval_eval.reports.spread import spread_lines
@@ -260,6 +260,10 @@ def _query(verdict: Verdict, query: QueryDiff) -> list[str]:
     if query.text is not None:
         head += f'  "{shown(query.text, max(WIDTH - len(head) - len(tags) - 4, 12))}"'
     lines = [head + tags]
+    for span in query.spans[:_MOVES]:
+        lines += _span(verdict, query, span)
+    if len(query.spans) > _MOVES:
+        lines.append(f"    … and {counted(len(query.spans) - _MOVES, 'more gold span')}")
     for move in query.moves[:_MOVES]:
         lines.append(_move(verdict, query, move))
         lines += _said(move)
@@ -292,6 +296,50 @@ def _move(verdict: Verdict, query: QueryDiff, move: Move) -> str:
 def _said(move: Move) -> list[str]:
     """What the source of the labels says of a document, in one line."""
     return [] if move.said is None else [f"           {shown(move.said, WIDTH - 12)}"]
+
+
+def _span(verdict: Verdict, query: QueryDiff, span: SpanChange) -> list[str]:
+    """The gold, and what each side holds of it."""
+    if query.before is None:
+        label = "want"
+    elif span.was_found != span.is_found:
+        label = "lost" if span.was_found else "gained"
+    else:
+        label = "less" if span.after.covered < (span.before or span.after).covered else "more"
+    where = f"{shown(span.doc_id, 40)} {span.start}–{span.end}"
+    also = f", or {counted(span.alternatives, 'alternative')}" if span.alternatives else ""
+    head = f"    {label:<6} {where}{also}"
+    text = "" if span.text is None else f'  "{shown(span.text, max(WIDTH - len(head) - 4, 20))}"'
+    lines = [head + text]
+    if span.before is not None:
+        lines += _holding("before", span.before, verdict.cutoff)
+    return lines + _holding("after" if span.before is not None else "now", span.after, verdict.cutoff)
+
+
+def _holding(label: str, held: Holding, cutoff: int | None) -> list[str]:
+    if held.chunk_id is None:
+        top = f"the top {cutoff}" if cutoff is not None else "the list"
+        below = f"; found at rank {held.found}" if held.found is not None else ""
+        return [f"           {label:<6} nothing of it in {top}{below}"]
+    piece = f"{_percent(held.share)} in {shown(held.chunk_id, 40)} (rank {held.rank}, {held.start}–{held.end})"
+    if held.covered > held.share + 1e-9:
+        piece += f", {_percent(held.covered)} with others"
+    if held.cuts:
+        piece += f", cut at {' and '.join(map(str, held.cuts))}"
+        piece += "".join(f' "{shown(text, 60)}"' for text in held.cut_texts[:2])
+    return _wrapped(f"           {label:<6} ", piece, indent=18)
+
+
+def _percent(share: float) -> str:
+    """Without rounding to all or nothing what is not.
+
+    >>> _percent(1.0), _percent(0.999), _percent(0.4286), _percent(0.002)
+    ('100 %', '99.9 %', '43 %', '0.2 %')
+    """
+    whole = f"{100 * share:.0f}"
+    if (whole == "100" and share < 1.0) or (whole == "0" and share > 0.0):
+        return f"{100 * share:.1f} %"
+    return f"{whole} %"
 
 
 def _intruders(moves: Sequence[Move]) -> str:

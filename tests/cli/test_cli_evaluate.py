@@ -456,3 +456,32 @@ def test_values_of_other_tools(mode, settings, pairs):
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     assert " 0 with a non-zero exit" in done.stdout
+
+
+# --- gold spans --------------------------------------------------------------------------------------
+
+
+def test_gold_spans(program, here):
+    """A folder with gold spans alone; the chunk table says what the hits are."""
+    folder = here / "shop"
+    folder.mkdir()
+    (folder / "queries.jsonl").write_text('{"_id": "q1", "text": "refund?"}\n')
+    (folder / "spans.jsonl").write_text('{"query_id": "q1", "doc_id": "guide", "start": 50, "end": 150}\n')
+    table = [("c1", 0, 100), ("c2", 100, 200)]
+    (folder / "chunks.jsonl").write_text(
+        "".join(json.dumps({"chunk_id": name, "doc_id": "guide", "start": a, "end": z}) + "\n" for name, a, z in table)
+    )
+    (here / "old.trec").write_text("q1 Q0 c1 1 2 run\nq1 Q0 c2 2 1 run\n")
+    (here / "new.trec").write_text("q1 Q0 c2 1 2 run\n")
+    result = program("evaluate", "shop", "old.trec", "-m", "span_coverage@1 span_recall@1 span_iou@2")
+    assert result.out == "all\tspan_coverage@1\t0.5\nall\tspan_recall@1\t1.0\nall\tspan_iou@2\t0.5\n"
+    usual = program("evaluate", "shop", "old.trec")
+    assert ("all", "span_recall@5") in usual.values
+    compared = program("compare", "shop", "old.trec", "new.trec", "--gate", "span_coverage@2 >= baseline")
+    assert compared.status == 1
+    assert "cut at 100" in compared.out
+    assert "span_ndcg@10  1.000 → 1.000" in program("compare", "shop", "old.trec", "new.trec").out
+    (folder / "chunks.jsonl").unlink()
+    missing = program("evaluate", "shop", "old.trec", "-m", "span_recall@1")
+    assert missing.status == 2
+    assert "put chunks.jsonl" in missing.err

@@ -9,6 +9,7 @@ PERFECT = {"q1": ["a"], "q2": ["b"], "q3": ["c", "d"], "q4": ["d"]}
 SHORT_NAMES = (
     *("dataset", "queries", "qrels", "run", "baseline", "against", "metric", "gate"),
     *("recall_at", "precision_at", "hit_at", "f1_at", "ndcg_at", "mrr_at", "map_at"),
+    *("spans", "span_recall_at", "span_coverage_at"),
 )
 
 
