@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import pluggy
@@ -19,4 +19,13 @@ def pytest_retrieval_measures() -> Iterable[Definition]:  # type: ignore[empty-b
 
     Asked once, when pytest is configured or the conftest.py is found; the measures are taken out again at the
     end of the session.
+    """
+
+
+@hookspec
+def pytest_retrieval_answer_metrics() -> Mapping[str, Callable[[str, str], float]]:  # type: ignore[empty-body]
+    """Metrics of answers that this session knows beside KILT's: by name, a function of an answer and one gold answer.
+
+    It gives a degree from 0 to 1; the best over the gold answers counts. Asked once, as for measures, and taken out
+    again at the end of the session.
     """

@@ -471,7 +471,7 @@ class TestUnitScale:
         run = Run.of({str(i): ranking for i, (_, ranking) in enumerate(world)})
         for scores in evaluate(qrels, run, self.NAMES):
             expected = [self.integrated(str(scores.measure), ranking, labels) for labels, ranking in world]
-            assert scores.values == pytest.approx(expected, abs=1e-9), scores.measure
+            assert scores.values == pytest.approx(expected, abs=1e-12), scores.measure
 
     @few
     @given(worlds())

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.labels.answers import METRICS
 
 TEXTS = {"a": "It takes 14 days.", "b": "It rains.", "c": "Ask in Graz.", "d": "Two weeks."}
 ANSWERS = {"q1": ["14 days"], "q2": ["rains"], "q3": ["two weeks"]}
@@ -96,3 +97,30 @@ def test_a_gate_file_names_the_line_of_a_wrong_source(answered):
     result.stdout.re_match_lines([r".*small.gates.yaml:7: there are no labels 'contained'; did you mean contains"])
     answered.gates(GATES.replace("labels: [qrels, contains(kilt)]", "labels: qrels, normalise: list"))
     answered.run().stdout.re_match_lines([r".*small.gates.yaml:7: normalise= says which documents"])
+
+
+HOOK = """
+def pytest_retrieval_answer_metrics():
+    return {{"first_word": {value}}}
+"""
+
+
+def test_a_metric_of_the_conftest(project, dist):
+    place = project.path / "conftest.py"
+    first = "lambda predicted, gold: float(predicted.split()[0] == gold.split()[0])"
+    place.write_text(place.read_text() + HOOK.format(value=first))
+    project.test(
+        "from pytest_retrieval_eval.labels.answers import best\n"
+        "def test_it():\n    assert best('first_word', 'Graz now', ['Leeds', 'Graz']) == 1\n"
+    )
+    project.run(*dist).assert_outcomes(passed=1)
+    assert "first_word" not in METRICS
+
+
+def test_what_is_no_metric(project):
+    place = project.path / "conftest.py"
+    place.write_text(place.read_text() + HOOK.format(value="1"))
+    project.test("def test_it():\n    pass\n")
+    result = project.run(own_process=True)
+    assert result.ret == 4
+    result.stderr.re_match_lines([r"ERROR: .*conftest.py: pytest_retrieval_answer_metrics: an answer metric is a name"])
