@@ -354,18 +354,22 @@ def test_an_interrupt_loses_nothing_that_was_answered():
 
     def answer(request):
         if request.number == 9:  # 4 calls are under way: 6 have been answered
+            while not taken:
+                time.sleep(0.01)
+            time.sleep(0.1)
             signal.pthread_kill(threading.main_thread().ident, signal.SIGALRM)
         return says("x") if request.number < 6 else HANG
 
+    taken = []
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
         with FakeServer(answer) as server:
             made = engine(server, concurrency=4)
             stream = made.run([call() for _ in range(100)])
-            taken = []
             with pytest.raises(KeyboardInterrupt):
                 for number, _ in stream:
                     taken.append(number)
+                    time.sleep(30)
             stream.cancel()
             taken += [number for number, _ in stream]
             assert len(taken) == len(set(taken)) == 6
