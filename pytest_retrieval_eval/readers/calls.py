@@ -257,7 +257,7 @@ class Engine:
                 return
             if reply.overloaded:
                 self._window.overloaded(sent=sent, now=time.monotonic())
-            if reply.wait is not None and reply.wait > self._patience:
+            if reply.retry and reply.wait is not None and reply.wait > self._patience:
                 reply.stop = True
                 reply.error += f", and asks to wait {reply.wait:.0f} s, more than the {self._patience:g} s allowed"
             if reply.stop or not reply.retry or attempt == self._attempts:
@@ -273,8 +273,8 @@ class Engine:
     def _give_up(self, stream: Stream, number: int, attempts: int, reply: _Reply) -> None:
         error = f"{self.place} {reply.error}" + (f" (in each of {attempts} attempts)" if attempts > 1 else "")
         error = self._hide_key(error)
-        if reply.retry or reply.status == 403:
-            self._failed_in_a_row += 1
+        # A call that is wrong itself shows that the service answers.
+        self._failed_in_a_row = self._failed_in_a_row + 1 if reply.retry or reply.status == 403 else 0
         if reply.stop:
             stream._stop_for(error)
         elif self._failed_in_a_row >= _IN_A_ROW:

@@ -170,6 +170,14 @@ def test_a_service_that_fails_call_after_call_is_left_alone():
     assert stopped.startswith("10 calls failed one after the other, at last: ")
 
 
+def test_a_service_that_answers_now_and_then_is_not_left_alone():
+    with FakeServer(lambda request: fails(400 if request.text.endswith("0") else 500)) as server:
+        calls = [call(f"{number}") for number in range(40)]
+        answers, stopped = run(server, calls, attempts=1, concurrency=1)
+    assert len(answers) == 40
+    assert stopped == ""
+
+
 def test_calls_that_are_wrong_themselves_do_not_stop_the_others():
     with FakeServer(lambda request: fails(400, "too long") if request.number < 30 else says("ok")) as server:
         answers, stopped = run(server, [call() for _ in range(40)])
