@@ -287,6 +287,15 @@ def test_one_judge_never_answers_for_another(tmp_path):
         assert len(server.requests) == 8
 
 
+def test_a_repetition_is_asked_for_itself(tmp_path):
+    with FakeServer([reply(1), reply(2)]) as server, ReadingCache(tmp_path / "cache") as cache:
+        made = judge(server, cache=cache, temperature=0.7)
+        grades = [graded.grade for turn in (0, 1, 0, 1) for _, graded in made.grade([PAIR], repetition=turn)]
+        made.close()
+    assert grades == [1, 2, 1, 2]
+    assert [request.body["seed"] for request in server.requests] == [0, 1]
+
+
 def test_a_floating_name_is_refused_for_gates_unless_it_is_allowed():
     made = ServerJudge("http://127.0.0.1:9/v1", "gpt-4o")
     with pytest.raises(SettingsError, match="'gpt-4o' is a floating name"):
