@@ -29,8 +29,8 @@ class Options:
     Args:
         run: the run under test: a name, a path or a Run; None is the session's.
         dataset: a dataset's name; None is the first.
-        labels: the source of relevance labels (``qrels``, ``contains(kilt)``, ``contains(dpr)``), or several of
-            which the first that has a grade wins; None is ``qrels``.
+        labels: the source of relevance labels (``qrels``, ``spans``, ``contains(kilt)``, ``contains(dpr)``), or several
+            of which the first that has a grade wins; None is ``qrels``.
         where: tags that select queries; a list means any of, several keys mean and.
         by: a tag; the gate is decided for the queries of each of its values.
         min_n: with ``by``, how many counted queries a slice needs to decide anything.

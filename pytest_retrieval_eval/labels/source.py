@@ -165,8 +165,15 @@ def _contains(kind: str) -> Callable[[], LabelSource]:
     return make
 
 
+def _spans() -> LabelSource:
+    from pytest_retrieval_eval.labels.from_spans import SpansSource
+
+    return SpansSource()
+
+
 _SOURCES: dict[str, Callable[[], LabelSource]] = {
     "qrels": QrelsSource,
+    "spans": _spans,
     "contains(kilt)": _contains("kilt"),
     "contains(dpr)": _contains("dpr"),
 }

@@ -1,0 +1,154 @@
+"""Labels of chunks from gold spans: a chunk is relevant that shares enough with a span.
+
+What counts is the overlap as a part of the *shorter* of the two, so that neither a long chunk nor a short one is
+favoured. Each run is labelled by its own chunks: those of the table, or what its hits say of themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pytest_retrieval_eval.collection.extents import extents
+from pytest_retrieval_eval.errors import DataError, GateError
+from pytest_retrieval_eval.labels.source import Labelling, qrels_from
+
+if TYPE_CHECKING:
+    from pytest_retrieval_eval.collection.chunks import Chunks
+    from pytest_retrieval_eval.collection.dataset import Dataset
+    from pytest_retrieval_eval.collection.qrels import Qrels
+    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.spans import Spans
+
+MIN_OVERLAP = 0.5
+
+
+def to_qrels(spans: Spans, chunks: Chunks, min_overlap: float = MIN_OVERLAP) -> Qrels:
+    """The chunks of a table that hold gold: of each query those that share at least ``min_overlap`` of the shorter of
+    the two with a span, with the largest grade of such spans. Touching is not overlapping.
+
+    A query of which no chunk holds gold stays a query without judgments. A chunk of a gold document without offsets is
+    a DataError.
+
+    >>> from pytest_retrieval_eval.collection.chunks import Chunk, Chunks
+    >>> from pytest_retrieval_eval.collection.spans import Spans
+    >>> chunks = Chunks.of({"a": Chunk("guide", 0, 100), "b": Chunk("guide", 100, 200)})
+    >>> to_qrels(Spans.of({"q": [("guide", 90, 110)], "r": [("guide", 95, 120)]}), chunks).to_dict()
+    {'q': {'a': 1.0, 'b': 1.0}, 'r': {'b': 1.0}}
+    """
+    gold = _Gold(spans, min_overlap)
+    found: dict[str, dict[str, float]] = {query_id: {} for query_id in spans.query_ids}
+    for chunk_id, query_id, grade in gold.in_table(chunks):
+        found[query_id][chunk_id] = max(grade, found[query_id].get(chunk_id, grade))
+    return qrels_from(found, spans.source, always=frozenset())
+
+
+class SpansSource:
+    """The label source ``spans``: the gold spans of the dataset, as labels of each run's own chunks."""
+
+    name, pooled = "spans", False
+
+    def label(
+        self, dataset: Dataset, runs: Sequence[Run], *, depth: int | None, select: frozenset[str] | None
+    ) -> Labelling:
+        """The labels of all chunks that a run returns, and of all others of the table that it was made of."""
+        spans = dataset.spans
+        if spans is None:
+            raise GateError(f"labels=spans: {dataset.name or 'the dataset'} has no gold spans; add spans.jsonl")
+        gold, digest = _Gold(spans, MIN_OVERLAP), spans.digest
+        table = to_qrels(spans, dataset.chunks).to_dict() if dataset.chunks is not None else {}
+        always = frozenset(spans.query_ids[i] for i in set(spans.query[spans.grade > 0].tolist()))
+        made, notes = {}, []
+        for run in {id(run): run for run in runs}.values():
+            of_table = dataset.chunks is not None and all(doc in dataset.chunks for doc in _returned(run, spans))
+            labels = gold.of_run(run, dataset.chunks)
+            if of_table:
+                labels = {query_id: {**table[query_id], **judged} for query_id, judged in labels.items()}
+            else:
+                notes.append(
+                    f"run {run.name or run.source or 'given'} returns chunks that the chunk table lacks: R and the "
+                    "ideal order are those of the chunks that it returns"
+                )
+            made[id(run)] = qrels_from(labels, spans.source, always=always)
+        return Labelling(
+            lambda run: made[id(run)],
+            notes=tuple(dict.fromkeys(notes)),
+            said=lambda query_id, doc_id: gold.said.get((query_id, doc_id)),
+            digests={"spans": lambda: digest},
+        )
+
+
+def _returned(run: Run, spans: Spans) -> Iterable[str]:
+    asked = [query_id for query_id in spans.query_ids if query_id in set(run.query_ids)]
+    return (doc for ranking in run.rankings(asked).values() for doc in ranking.docs)
+
+
+class _Gold:
+    """The spans of each query and document, to be met by chunks."""
+
+    def __init__(self, spans: Spans, min_overlap: float) -> None:
+        if not 0 < min_overlap <= 1:
+            raise DataError(f"min_overlap is {min_overlap:g}; expected a share above 0, up to 1")
+        self.spans, self.min_overlap = spans, min_overlap
+        self.said: dict[tuple[str, str], str] = {}
+        self._by_doc: dict[str, list[int]] = {}
+        for row, doc in enumerate(spans.doc.tolist()):
+            self._by_doc.setdefault(spans.doc_ids[doc], []).append(row)
+        self._rows = {doc: np.array(rows) for doc, rows in self._by_doc.items()}
+
+    def in_table(self, chunks: Chunks) -> Iterable[tuple[str, str, float]]:
+        """(chunk, query, grade) for each span that a chunk holds enough of."""
+        placed = chunks.placed() if (chunks.start < 0).any() else chunks
+        wanted = np.array([doc in self._rows for doc in placed.doc_ids], bool)
+        for row in np.flatnonzero(wanted[placed.doc]).tolist():
+            start, end = int(placed.start[row]), int(placed.end[row])
+            if start < 0:
+                why = placed.unplaced.get(placed.ids[row], "nothing says it")
+                raise DataError(
+                    f"{placed.source}: which characters of its document the chunk {placed.ids[row]!r} is, nobody says: "
+                    f"{why}"
+                )
+            for span in self._met(placed.doc_ids[int(placed.doc[row])], start, end):
+                query_id = self.spans.query_ids[int(self.spans.query[span])]
+                yield placed.ids[row], query_id, float(self.spans.grade[span])
+
+    def of_run(self, run: Run, chunks: Chunks | None) -> dict[str, dict[str, float]]:
+        """The grade of every chunk that a run returns for a query with gold; 0 where it holds too little of it."""
+        spans = self.spans
+        found: dict[str, dict[str, float]] = {query_id: {} for query_id in spans.query_ids}
+        places = extents(run, chunks, query_ids=spans.query_ids)
+        rankings = run.rankings(spans.query_ids)
+        index = {query_id: place for place, query_id in enumerate(spans.query_ids)}
+        for place, query_id in enumerate(places.query_ids):
+            if query_id not in index:
+                continue
+            first = int(places.bounds[place])
+            for offset, chunk_id in enumerate(rankings[query_id].docs):
+                if chunk_id in found[query_id]:
+                    continue  # a repeat stands where it stood first
+                row = first + offset
+                doc, start, end = places.doc_ids[int(places.doc[row])], int(places.start[row]), int(places.end[row])
+                met = [span for span in self._met(doc, start, end) if spans.query[span] == index[query_id]]
+                found[query_id][chunk_id] = max((float(spans.grade[span]) for span in met), default=0.0)
+                self.said[query_id, chunk_id] = self._sentence(doc, met)
+        return found
+
+    def _sentence(self, doc: str, met: Sequence[int]) -> str:
+        if not met:
+            return "holds no gold span"
+        span = met[0]
+        return f"holds the gold span {int(self.spans.start[span])} to {int(self.spans.end[span])} of {doc}"
+
+    def _met(self, doc: str, start: int, end: int) -> list[int]:
+        rows = self._rows.get(doc)
+        if rows is None:
+            return []
+        begins, stops = self.spans.start[rows], self.spans.end[rows]
+        overlap = np.minimum(stops, end) - np.maximum(begins, start)
+        shorter = np.minimum(stops - begins, end - start)
+        # In whole numbers a half is exact; the tolerance is for other shares.
+        enough = (overlap > 0) & (overlap >= self.min_overlap * shorter - 1e-9)
+        found: list[int] = rows[enough].tolist()
+        return found

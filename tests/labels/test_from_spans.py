@@ -1,0 +1,106 @@
+"""Labels of chunks from gold spans, against a slow form of the rule; gates over runs of other chunkings."""
+
+from __future__ import annotations
+
+import pytest
+from gates_support import MemoryBench
+from hypothesis import given
+from hypothesis import strategies as st
+from support import testdata
+
+from pytest_retrieval_eval.collection.chunks import Chunk, Chunks
+from pytest_retrieval_eval.collection.dataset import Dataset
+from pytest_retrieval_eval.collection.hits import Hit
+from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.spans import Spans
+from pytest_retrieval_eval.errors import DataError, GateError, SettingsError
+from pytest_retrieval_eval.gates.options import Options
+from pytest_retrieval_eval.labels.from_spans import to_qrels
+
+PLACES = st.tuples(st.integers(0, 30), st.integers(1, 12)).map(lambda pair: (pair[0], pair[0] + pair[1]))
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("qr"), st.sampled_from("xy"), PLACES, st.sampled_from([0.5, 1, 2])), min_size=1),
+    st.dictionaries(st.sampled_from("abcdef"), st.tuples(st.sampled_from("xyz"), PLACES), min_size=1),
+    st.sampled_from([0.1, 0.5, 1 / 3, 1.0]),
+)
+def test_a_share_of_the_shorter(gold, table, share):
+    kept = {(query, doc, place): grade for query, doc, place, grade in gold}  # one grade for one span
+    rows = [
+        {"query_id": query, "doc_id": doc, "start": place[0], "end": place[1], "grade": grade}
+        for (query, doc, place), grade in kept.items()
+    ]
+    expected = {query: {} for query, _, _ in kept}
+    for (query, doc, place), grade in kept.items():
+        for chunk, (other, extent) in table.items():
+            shared = set(range(*place)) & set(range(*extent))
+            shorter = min(place[1] - place[0], extent[1] - extent[0])
+            if doc == other and shared and len(shared) / shorter >= share - 1e-12:
+                expected[query][chunk] = max(grade, expected[query].get(chunk, 0))
+    chunks = Chunks.of({chunk: Chunk(doc, *extent) for chunk, (doc, extent) in table.items()})
+    assert to_qrels(Spans.of(rows), chunks, share).to_dict() == expected
+
+
+def test_touching_is_not_overlapping():
+    chunks = Chunks.of({"a": Chunk("d", 0, 10), "b": Chunk("d", 10, 20)})
+    assert to_qrels(Spans.of({"q": [("d", 10, 12)]}), chunks).to_dict() == {"q": {"b": 1.0}}
+    with pytest.raises(DataError, match="min_overlap is 0"):
+        to_qrels(Spans.of({"q": [("d", 10, 12)]}), chunks, 0)
+
+
+SPANS = {"q1": [("d", 5, 15)], "q2": [("d", 40, 50), ("e", 0, 4)], "q3": [("e", 90, 99)]}
+TABLE = Chunks.of({f"d#{i}": Chunk("d", 10 * i, 10 * i + 10) for i in range(6)} | {"e#0": Chunk("e", 0, 50)})
+
+
+def bench_of(candidate, baseline=None, **more):
+    return MemoryBench(Dataset.of(spans=SPANS, chunks=TABLE, name="parts", **more), candidate, baseline)
+
+
+def test_a_run_of_the_table():
+    run = {"q1": ["d#2", "d#1"], "q2": ["e#0", "d#4"], "q3": ["d#0"], "q9": ["d#0"]}
+    verdict = bench_of(run).decide("recall@2 >= 0.1", labels="spans")
+    # q1: both halves of the span are relevant; q3 has gold that no chunk of the table holds, and counts.
+    assert (verdict.n, verdict.value) == (3, pytest.approx((1 / 2 + 1 + 0) / 3))
+    assert verdict.judged == (1.0, None)
+    assert verdict.labels == "spans"
+
+
+def test_runs_of_two_chunkings():
+    new = Run.of({"q1": [Hit("big", doc_id="d", start=0, end=30)], "q2": [Hit("tail", doc_id="d", start=45, end=60)]})
+    bench = bench_of(new, {"q1": ["d#3", "d#0"], "q2": ["d#3", "d#5"]})
+    verdict = bench.decide("hit@2 >= baseline", labels="spans")
+    assert (verdict.value, verdict.reference) == (pytest.approx(2 / 3), pytest.approx(1 / 3))
+    assert any("returns chunks that the chunk table lacks" in note for note in verdict.notes)
+    worse = MemoryBench(bench.data, bench.baselines[None], new).decide("hit@2 >= baseline", labels="spans")
+    moves = {move.doc_id: move.said for query in worse.queries for move in (*query.moves, *query.intruders)}
+    assert moves["tail"] == "holds the gold span 40 to 50 of d"
+    assert moves["d#5"] == "holds no gold span"
+
+
+def test_spans_and_judgments_together():
+    run = {"q1": ["d#1"], "q4": ["d#1"]}
+    bench = bench_of(run, qrels={"q4": {"d#1": 1}}, queries=dict.fromkeys(["q1", "q2", "q3", "q4"], "?"))
+    verdict = bench.decide("hit@1 >= 0.1", labels=["spans", "qrels"])
+    assert (verdict.n, verdict.value) == (4, 0.5)
+
+
+def test_what_is_missing():
+    with pytest.raises(GateError, match=r"shop has no gold spans; add spans.jsonl"):
+        MemoryBench(Dataset.of(qrels={"q": ["a"]}, name="shop"), {"q": ["a"]}).decide("hit@1 >= 0.1", labels="spans")
+    with pytest.raises(DataError, match=r"query 'q1', rank 1: nothing says which document the chunk 'x'"):
+        bench_of({"q1": ["x"]}).decide("hit@1 >= 0.1", labels="spans")
+    with pytest.raises(SettingsError, match=r"labels=spans do not depend on the runs"):
+        Options.of(labels="spans", normalise="list")
+
+
+def test_real_spans_of_two_chunkings():
+    folder = testdata("data/chroma-chunking")
+    spans = Spans.read(folder / "spans.jsonl")
+    sizes = []
+    for name in ("chunks_fixed800.jsonl", "chunks_sent400.jsonl"):
+        qrels = to_qrels(spans, Chunks.read(folder / name))
+        found = [query for query in qrels.query_ids if qrels.of_query(query)]
+        assert len(found) == len(spans.query_ids)
+        sizes.append(len(qrels) / len(found))
+    assert all(1 <= size < 10 for size in sizes)
