@@ -23,7 +23,7 @@ bench: $(VENV)/.test
 	$(BIN)/python benchmarks/statistics.py
 	$(BIN)/python benchmarks/measures.py
 	$(BIN)/python benchmarks/session.py
-	$(BIN)/python benchmarks/spans.py
+	$(BIN)/python benchmarks/erag.py
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or newer is needed, this is " + sys.version)'

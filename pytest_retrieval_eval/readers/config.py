@@ -6,6 +6,7 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,12 @@ _TYPES: Mapping[str, tuple[str, tuple[type, ...]]] = {
     "tokens": ("an integer", (int,)),
     "cost": ("a number", (int, float)),
     "structured": ("true or false", (bool,)),
+    "reader": ("a mapping: the reader of each actor", (dict,)),
+    "actors": ("an integer", (int,)),
+    "gpus": ("a number", (int, float)),
+    "cpus": ("a number", (int, float)),
+    "unit": ("an integer", (int,)),
+    "address": ("the address of a cluster", (str,)),
     "identity": ("a text that names everything that can change an answer", (str,)),
 }
 
@@ -67,8 +74,8 @@ _TYPES: Mapping[str, tuple[str, tuple[type, ...]]] = {
 def reader_from(settings: Mapping[str, object], *, root: Path | None = None) -> Reader:
     """The reader that a mapping such as ``{"kind": "fid", "model": "models/reader"}`` describes.
 
-    ``kind`` is ``transformers`` (encoder-decoder), ``fid``, ``causal``, ``server`` or ``callable``; the other keys are
-    the settings of that reader's class. Paths may be relative to ``root``. No model is loaded, no server is
+    ``kind`` is ``transformers`` (encoder-decoder), ``fid``, ``causal``, ``server``, ``callable`` or ``ray``; the other
+    keys are the settings of that reader's class. Paths may be relative to ``root``. No model is loaded, no server is
     asked. Raises SettingsError for what cannot be used.
 
     >>> reader_from({"kind": "fid", "modle": "models/t5"})
@@ -137,12 +144,24 @@ def server_arguments(settings: Mapping[str, object], root: Path | None, *, where
     return given
 
 
+def _ray(settings: Mapping[str, object], root: Path | None) -> Reader:
+    from pytest_retrieval_eval.readers.ray_reader import RayReader
+
+    known = ("reader", *(name for name in parameters(RayReader) if name != "factory"))
+    check_keys("kind ray", settings, known, needed=("reader",))
+    given: dict[str, Any] = dict(settings)
+    inner = given.pop("reader")
+    reader_from(inner, root=root).close()  # what cannot be is said here, and not by an actor
+    return RayReader(partial(reader_from, inner, root=root), **given)
+
+
 _KINDS: Mapping[str, Callable[[Mapping[str, object], Path | None], Reader]] = {
     "transformers": _local("transformers_reader", "Seq2seqReader", "transformers"),
     "fid": _local("fid", "FidReader", "fid"),
     "causal": _local("transformers_reader", "CausalReader", "causal"),
     "server": _server,
     "callable": _callable,
+    "ray": _ray,
 }
 
 

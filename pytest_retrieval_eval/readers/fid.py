@@ -59,10 +59,28 @@ class FidReader(LocalReader):
                 fused.append(_Fused(index, numbers, tokens, any(prompts[number].cut for number in numbers)))
         with self._bar(sum(item.tokens for item in fused)) as advance:
             for window in self._windows(items, fused, prompts):
-                states = self._states(loaded, prompts, sorted({number for item in window for number in item.prompts}))
-                for item, reading in self._decoded(loaded, window, states):
+                for item, reading in self._fused(loaded, prompts, window):
                     yield item.index, reading
                     advance(item.tokens)
+
+    def _fused(
+        self, loaded: Loaded, prompts: Sequence[Fitted], window: Sequence[_Fused]
+    ) -> Iterator[tuple[_Fused, Reading]]:
+        """Encode and decode a window; once more where memory ran out on the way and the shapes are others now.
+
+        States and texts of one reading are so made in the same shapes: those that the identity names by then.
+        """
+        left = list(window)
+        while left:
+            shapes = self._plan.shapes
+            states = self._states(loaded, prompts, sorted({number for item in left for number in item.prompts}))
+            if self._plan.shapes != shapes:
+                continue
+            for item, reading in self._decoded(loaded, list(left), states):
+                if self._plan.shapes != shapes:
+                    break
+                left.remove(item)
+                yield item, reading
 
     def _prompts(self, items: Sequence[Item], loaded: Loaded) -> tuple[list[Fitted], list[tuple[int, ...]]]:
         """The distinct prompts of all items, and the numbers of those of each item."""

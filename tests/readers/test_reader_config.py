@@ -79,7 +79,7 @@ def test_a_server_with_a_budget(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({}, "it has no kind; expected one of transformers, fid, causal, server, callable"),
+        ({}, "it has no kind; expected one of transformers, fid, causal, server, callable, ray"),
         ({"kind": "transformer"}, "kind is 'transformer'; did you mean transformers"),
         ({"kind": 3}, "kind is 3"),
         ({"kind": "fid"}, "kind fid needs the setting 'model'"),

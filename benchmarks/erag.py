@@ -1,0 +1,304 @@
+"""What reading costs: our readers beside the published procedure and beside bare ``generate``, in one process.
+
+    python benchmarks/erag.py [--queries N] [--depth N] [--repeat N] [--threads N]
+    python benchmarks/erag.py --gpu [--queries N]
+
+Without ``--gpu``: a T5 of the size of t5-small with random weights reads 20 queries × 10 documents, prompts of 30 to
+250 tokens, in float32 on the CPU. Sides, by CPU time (they take turns, medians are compared):
+
+* published: one call for each rank position over all queries, padded to the longest (Salemi & Zamani 2024, section 4);
+* one by one: a call for each document;
+* bucket and fixed: our reader under either policy of shapes.
+
+What our reader adds to the calls of ``generate`` that it makes is measured inside the same run. Then, apart: a baseline
+and a candidate that share 80 % of their documents, and a repeat, through the cache. Random weights never end a text: a
+fifth of the vocabulary does here, so that answers have about five tokens. The status is 1 where a target is missed.
+
+With ``--gpu`` (a CUDA device is needed): t5-small, t5-base and a causal model of a billion weights, random, in
+bfloat16; seconds a query, tokens a second and peak memory above the loaded model at each level: document, end to end
+by fusion in the decoder, end to end by concatenation.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+if __name__ == "__main__":  # this folder's statistics.py would hide the standard library's
+    sys.path[0] = ROOT
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# ruff: noqa: E402
+import argparse
+import random
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+from pytest_retrieval_eval.readers.cache import CachedReader
+from pytest_retrieval_eval.readers.fid import FidReader
+from pytest_retrieval_eval.readers.plan import Shapes
+from pytest_retrieval_eval.readers.prompts import Prompt
+from pytest_retrieval_eval.readers.reading import Item, Passage
+from pytest_retrieval_eval.readers.store import ReadingCache
+from pytest_retrieval_eval.readers.transformers_reader import CausalReader, Seq2seqReader
+
+VOCABULARY = 32_128
+ENDS = VOCABULARY // 5
+NEW = 16
+GREEDY = {"do_sample": False, "num_beams": 1, "max_new_tokens": NEW}
+FASTER, SHARED, OVERHEAD = 1.6, 3.0, 0.05
+SIZES = {
+    "t5-small": {"d_model": 512, "d_kv": 64, "d_ff": 2048, "num_layers": 6, "num_heads": 8},
+    "t5-base": {"d_model": 768, "d_kv": 64, "d_ff": 3072, "num_layers": 12, "num_heads": 12},
+}
+
+
+def tokenizer() -> Any:
+    """A word is a token."""
+    vocabulary = {"<pad>": 0, "</s>": 1, "<unk>": 2, **{f"w{number}": number for number in range(3, VOCABULARY)}}
+    backend = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    backend.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=backend, pad_token="<pad>", eos_token="</s>", unk_token="<unk>"
+    )
+
+
+def t5(size: str, dtype: torch.dtype, device: str) -> Any:
+    """A T5 of this size. Its cross attention is turned up, so that each input has an answer of its own."""
+    torch.manual_seed(0)
+    config = transformers.T5Config(
+        vocab_size=VOCABULARY,
+        decoder_start_token_id=0,
+        pad_token_id=0,
+        eos_token_id=1,
+        dropout_rate=0.0,
+        tie_word_embeddings=False,
+        **SIZES[size],
+    )
+    model = transformers.T5ForConditionalGeneration(config).eval()
+    with torch.no_grad():
+        torch.nn.init.normal_(model.lm_head.weight)
+        for name, weights in model.named_parameters():
+            if "EncDecAttention" in name and not name.endswith("k.weight") and "bias" not in name:
+                weights.mul_(8)
+    return ends_often(model.to(device, dtype))
+
+
+def causal(dtype: torch.dtype, device: str) -> Any:
+    """A Llama of about a billion weights."""
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=2048,
+        intermediate_size=5632,
+        num_hidden_layers=22,
+        num_attention_heads=32,
+        num_key_value_heads=4,
+        max_position_embeddings=8192,
+        pad_token_id=0,
+        eos_token_id=1,
+    )
+    with torch.device(device):
+        model = transformers.LlamaForCausalLM(config).eval()
+    return ends_often(model.to(dtype))
+
+
+def ends_often(model: Any) -> Any:
+    model.generation_config.eos_token_id = [1, *range(VOCABULARY - ENDS, VOCABULARY)]
+    return model
+
+
+def lists(queries: int, depth: int, seed: int = 0) -> list[list[Item]]:
+    """Items by query and rank; a prompt has 30 to 250 tokens."""
+    rng = random.Random(seed)
+    words = [f"w{number}" for number in range(3, VOCABULARY)]
+
+    def text(count: int) -> str:
+        return " ".join(rng.choices(words, k=count))
+
+    # The default prompt and the end take eight tokens with the query's five.
+    return [
+        [Item(query, (Passage(text(rng.randint(22, 242))),)) for _ in range(depth)]
+        for query in (text(5) for _ in range(queries))
+    ]
+
+
+def published(model: Any, tokens: Any, ranked: Sequence[Sequence[Item]], pad_to: str = "longest") -> int:
+    """One call for each rank position over all queries; returns the number of answers."""
+    found = 0
+    for position in range(len(ranked[0])):
+        prompts = [Prompt().fill(row[position]) for row in ranked]
+        batch = tokens(prompts, padding=pad_to, truncation=True, max_length=512, return_tensors="pt")
+        with torch.inference_mode():
+            ids = model.generate(**batch, pad_token_id=0, **GREEDY)
+        found += len(tokens.batch_decode(ids, skip_special_tokens=True))
+    return found
+
+
+def one_by_one(model: Any, tokens: Any, ranked: Sequence[Sequence[Item]]) -> int:
+    return sum(published(model, tokens, [[item]]) for row in ranked for item in row)
+
+
+class Timed:
+    """A model whose calls of ``generate`` are timed."""
+
+    def __init__(self, model: Any) -> None:
+        self._model, self.seconds = model, 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    def generate(self, **inputs: Any) -> Any:
+        begin = time.process_time()
+        try:
+            return self._model.generate(**inputs)
+        finally:
+            self.seconds += time.process_time() - begin
+
+
+def timed(work: Callable[[], object]) -> float:
+    begin = time.process_time()
+    work()
+    return time.process_time() - begin
+
+
+def median(values: Sequence[float]) -> float:
+    ordered = sorted(values)
+    return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
+
+
+def on_cpu(queries: int, depth: int, repeat: int) -> bool:
+    """Every part on the CPU; whether the targets are met."""
+    model, tokens = t5("t5-small", torch.float32, "cpu"), tokenizer()
+    ranked = lists(queries, depth)
+    flat = [item for row in ranked for item in row]
+    readers: dict[str, Seq2seqReader] = {}
+    overheads: list[float] = []
+
+    def ours(shapes: Shapes) -> None:
+        watched = Timed(model)
+        reader = readers[shapes.policy] = Seq2seqReader(watched, tokenizer=tokens, max_new_tokens=NEW, shapes=shapes)
+        spent = timed(lambda: list(reader.read(flat)))
+        if shapes.policy == "bucket":
+            overheads.append(spent / watched.seconds - 1)
+
+    sides: dict[str, Callable[[], object]] = {
+        "published": lambda: published(model, tokens, ranked),
+        "one by one": lambda: one_by_one(model, tokens, ranked),
+        "bucket": lambda: ours(Shapes("bucket")),
+        "fixed": lambda: ours(Shapes("fixed")),
+    }
+    published(model, tokens, ranked[:1])  # warm
+    turns = [{name: timed(work) for name, work in sides.items()} for _ in range(repeat)]
+    seconds = {name: median([turn[name] for turn in turns]) for name in sides}
+    for name, spent in seconds.items():
+        share = f", padding {readers[name].totals.padding_share:.0%} of the prompts' tokens" if name in readers else ""
+        print(f"{name:12} {spent:6.2f} s CPU  {seconds['published'] / spent:5.2f} × published{share}")
+    faster, overhead = seconds["published"] / seconds["bucket"], median(overheads)
+    met = [
+        said(f"bucket is {faster:.2f} × published", faster >= FASTER, f"at least {FASTER}"),
+        said(f"overhead over bare generate {overhead:.1%}", overhead <= OVERHEAD, f"at most {OVERHEAD:.0%}"),
+    ]
+
+    candidate = lists(queries, depth, seed=1)
+    kept = depth - round(depth * 0.2)
+    changed = [
+        [*row[:kept], *(Item(row[0].query, other.documents) for other in new[kept:])]
+        for row, new in zip(ranked, candidate, strict=True)
+    ]
+    both = [*flat, *(item for row in changed for item in row)]
+    twice = timed(lambda: published(model, tokens, ranked)) + timed(lambda: published(model, tokens, changed))
+    with tempfile.TemporaryDirectory() as folder:
+        cache = ReadingCache(Path(folder) / "readings.sqlite")
+        reader = CachedReader(
+            Seq2seqReader(model, tokenizer=tokens, max_new_tokens=NEW, shapes=Shapes("bucket")), cache
+        )
+        first = timed(lambda: list(reader.read(both)))
+        calls = reader.counters.calls
+        again = timed(lambda: list(reader.read(both)))
+        more = reader.counters.calls - calls
+        cache.close()
+    print(f"two runs that share 80 %: {len(both)} items, {calls} read; published {twice:.2f} s, ours {first:.2f} s CPU")
+    met.append(said(f"with sharing {twice / first:.2f} × published", twice / first >= SHARED, f"at least {SHARED}"))
+    print(f"again: {again:.3f} s CPU")
+    met.append(said(f"reader calls on the repeat: {more}", more == 0, "0"))
+    return all(met)
+
+
+def said(text: str, met: bool, target: str) -> bool:
+    print(f"{text} ({target}: {'met' if met else 'MISSED'})")
+    return met
+
+
+def on_gpu(queries: int, depth: int) -> bool:
+    """Each model and level: seconds a query, tokens a second, peak memory above the loaded model."""
+    if not torch.cuda.is_available():
+        sys.exit("--gpu: there is no CUDA device here")
+    tokens = tokenizer()
+    print(torch.cuda.get_device_name(), "torch", torch.__version__, "transformers", transformers.__version__)
+    for name, level, reader, items in gpu_cases(tokens, lists(queries, depth)):
+        list(reader.read(items[:1]))  # kernels are chosen, memory is pooled
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        loaded = torch.cuda.memory_allocated()
+        before = reader.totals.input_tokens
+        begin = time.perf_counter()
+        readings = list(reader.read(items))
+        torch.cuda.synchronize()
+        spent = time.perf_counter() - begin
+        peak = (torch.cuda.max_memory_allocated() - loaded) / 2**20
+        wrong = [reading for _, reading in readings if not reading.answered]
+        rate = (reader.totals.input_tokens - before) / spent
+        shapes = f"{reader.shapes.policy}, {reader.shapes.rows} rows" + (f", {len(wrong)} ERRORS" if wrong else "")
+        print(f"{name:9} {level:14} {spent / queries:8.4f} s a query {rate:10,.0f} tok/s {peak:9,.0f} MiB  ({shapes})")
+        if wrong:
+            print("   ", wrong[0].detail)
+    return True
+
+
+def gpu_cases(tokens: Any, ranked: Sequence[Sequence[Item]]) -> Iterator[tuple[str, str, Any, list[Item]]]:
+    alone = [item for row in ranked for item in row]
+    whole = [Item(row[0].query, tuple(item.documents[0] for item in row)) for row in ranked]
+    long = 260 * len(ranked[0])
+    for size in SIZES:
+        model = t5(size, torch.bfloat16, "cuda")
+        for rows in (8, 64):
+            settings: dict[str, Any] = {"tokenizer": tokens, "max_new_tokens": NEW, "shapes": Shapes(rows=rows)}
+            yield size, "document", Seq2seqReader(model, **settings), alone
+            yield size, "fusion", FidReader(model, **settings), whole
+            yield size, "concatenation", Seq2seqReader(model, max_input_tokens=long, **settings), whole
+        del model
+    model = causal(torch.bfloat16, "cuda")
+    for rows in (8, 64):
+        settings = {"tokenizer": tokens, "max_new_tokens": NEW, "shapes": Shapes(rows=rows)}
+        yield "causal-1b", "document", CausalReader(model, **settings), alone
+        yield "causal-1b", "concatenation", CausalReader(model, max_input_tokens=long, **settings), whole
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--queries", type=int, default=20)
+    parser.add_argument("--depth", type=int, default=10)
+    parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--gpu", action="store_true")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    if options.gpu:
+        return int(not on_gpu(options.queries, options.depth))
+    return int(not on_cpu(options.queries, options.depth, options.repeat))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
