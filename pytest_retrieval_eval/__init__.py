@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_retrieval_eval.errors import DataError, GateError, GateFailure, MeasureError, SettingsError
 
 if TYPE_CHECKING:
+    from pytest_retrieval_eval.collection.answers import Answers as Answers
     from pytest_retrieval_eval.collection.chunks import Chunk as Chunk
     from pytest_retrieval_eval.collection.chunks import Chunks as Chunks
     from pytest_retrieval_eval.collection.dataset import Dataset as Dataset
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.measures.registry import Parameter as Parameter
 
 _LAZY = {
+    "Answers": ("collection.answers", "Answers"),
     "Chunk": ("collection.chunks", "Chunk"),
     "Chunks": ("collection.chunks", "Chunks"),
     "Dataset": ("collection.dataset", "Dataset"),
@@ -52,6 +54,7 @@ _LAZY = {
 }
 
 __all__ = [
+    "Answers",
     "Chunk",
     "Chunks",
     "DataError",

@@ -27,7 +27,9 @@ class Bench(Protocol):
     Every look-up raises a ``GateError`` whose message says what to do; it never returns something empty
     instead. A bench may have an attribute ``weak_drop`` (the mean drop that a passing gate should be able to
     detect, 0.02 where it is absent), and one ``provenance`` (True: verdicts say where their numbers come from);
-    and a method ``collect``, which gets the pairs to judge of each gate.
+    and a method ``collect``, which gets the pairs to judge of each gate. Further methods that it may have:
+    ``labels(name)`` gives the :class:`~pytest_retrieval_eval.labels.source.LabelSource` of that name (those without
+    settings are there by themselves), and ``keep_texts`` gets the texts that a baseline is to be stored with.
     """
 
     def dataset(self, name: str | None) -> Dataset:

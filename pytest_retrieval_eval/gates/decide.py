@@ -129,6 +129,7 @@ def record_error(text: str, measure: object, operator: str, options: Options, be
             operator=operator,
             dataset=options.dataset or "",
             run=_name_of(options.run),
+            labels=labels_text(options),
             where=where_text(options.where),
             rule=options.rule,
             alpha=options.alpha,

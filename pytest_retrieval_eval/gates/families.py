@@ -126,6 +126,7 @@ def family_verdict(members: Sequence[Verdict]) -> Verdict:
         run=shared("run"),
         baseline=shared("baseline") or None,
         reference_kind=shared("reference_kind") or None,
+        labels=shared("labels"),
         where=shared("where"),
         rule=shared("rule"),
         alpha=first.alpha,

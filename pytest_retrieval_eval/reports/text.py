@@ -35,7 +35,7 @@ def headline(verdict: Verdict) -> str:
         about.append(f"where {shown(verdict.where, 60)}")
     if verdict.unit:
         about.append(f"unit {verdict.unit}")
-    if verdict.labels != "qrels" and verdict.status != "error":
+    if verdict.labels not in ("", "qrels") and verdict.status != "error":
         about.append(f"labels {shown(verdict.labels, 60)}")
     if verdict.label_scale != "levels":
         about.append(f"labels on the {verdict.label_scale} scale")

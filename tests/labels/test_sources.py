@@ -166,6 +166,17 @@ def test_a_query_that_could_not_be_labelled_is_left_out_of_both_sides():
     assert any("2 queries could not be labelled, and are left out of both sides: q2, q4" in n for n in verdict.notes)
 
 
+def test_a_family_and_an_error_say_their_labels():
+    bench = bench_of()
+    family = bench.measured(["hit@1", "recall@2"], **KILT) >= BASELINE
+    assert family.labels == "contains(kilt)"
+    assert "labels contains(kilt)" in explain(family).splitlines()[0]
+    broken = bench_of(dataset=dataset_of(answers=None))
+    with pytest.raises(GateError):
+        broken.check("hit@1 >= 0.5", **KILT)
+    assert (broken.recorded[0].status, broken.recorded[0].labels) == ("error", "contains(kilt)")
+
+
 def test_where_and_by_hold():
     queries = {
         query: {"text": text, "tags": {"type": "a" if query != "q2" else "b"}} for query, text in QUERIES.items()
