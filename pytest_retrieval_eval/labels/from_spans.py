@@ -81,8 +81,7 @@ class SpansSource:
 
 
 def _returned(run: Run, spans: Spans) -> Iterable[str]:
-    asked = [query_id for query_id in spans.query_ids if query_id in set(run.query_ids)]
-    return (doc for ranking in run.rankings(asked).values() for doc in ranking.docs)
+    return (doc for ranking in run.rankings(spans.query_ids).values() for doc in ranking.docs)
 
 
 class _Gold:
