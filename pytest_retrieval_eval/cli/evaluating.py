@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from dataclasses import replace
 
 from pytest_retrieval_eval.cli.console import Console, json_text
@@ -20,13 +21,16 @@ from pytest_retrieval_eval.cli.inputs import (
 )
 from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.collection.run import Run
-from pytest_retrieval_eval.errors import GateError, MeasureError
+from pytest_retrieval_eval.errors import GateError, MeasureError, SettingsError
 from pytest_retrieval_eval.gates.hints import id_hint
 from pytest_retrieval_eval.gates.incomplete import spread_of
+from pytest_retrieval_eval.gates.side import cutoff_of
 from pytest_retrieval_eval.gates.wording import counted, listed
+from pytest_retrieval_eval.labels.source import check_name, combined, source
 from pytest_retrieval_eval.measures.bounds import Bounds
 from pytest_retrieval_eval.measures.evaluate import Evaluation, Scores, evaluate
 from pytest_retrieval_eval.measures.evidence import RANKS
+from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.registry import aggregate, reads
 from pytest_retrieval_eval.reports.spread import spread_text
 
@@ -44,31 +48,39 @@ def evaluate_run(arguments: argparse.Namespace, console: Console) -> int:
     select = select_queries(dataset, where)
     run = Run.read(arguments.run)
     check_failures(run, asked_queries(dataset, select), arguments.allow_failures)
-    usual = DEFAULT_OF_SPANS if by_spans(dataset) else DEFAULT
-    chosen = measures or default_measures(usual, dataset.qrels, run)
+    usual = DEFAULT_OF_SPANS if by_spans(dataset) and not arguments.labels else DEFAULT
+    chosen = measures or default_measures(usual, None if arguments.labels else dataset.qrels, run)
     check_depth(run, chosen)
     trec = arguments.trec or arguments.trec_complete
     # A file that no measure reads is not opened.
     beyond = any(reads(measure) != RANKS for _, measure in chosen)
-    evaluation = evaluate(
-        dataset.qrels,
-        run,
-        [measure for _, measure in chosen],
-        queries=dataset.queries,
-        select=select,
-        trec=trec,
-        complete=arguments.trec_complete,
-        unit=arguments.unit,
-        chunks=dataset.chunks if arguments.unit or beyond else None,
-        spans=dataset.spans if beyond else None,
-    )
+    made: tuple[str, ...] = ()
+    if arguments.labels:
+        if trec or beyond or arguments.bounds:
+            what = "--bounds" if arguments.bounds else "--trec" if trec else "a measure of spans"
+            raise SettingsError(f"--labels makes labels for the documents of the run, and {what} reads none such")
+        evaluation, score, made = _on_made_labels(dataset, run, chosen, arguments, select)
+    else:
+        evaluation = evaluate(
+            dataset.qrels,
+            run,
+            [measure for _, measure in chosen],
+            queries=dataset.queries,
+            select=select,
+            trec=trec,
+            complete=arguments.trec_complete,
+            unit=arguments.unit,
+            chunks=dataset.chunks if arguments.unit or beyond else None,
+            spans=dataset.spans if beyond else None,
+        )
+        score = evaluation.scores
     _refuse_strangers(evaluation, arguments.qrels)
     if not measures:
         # judged@10 is undefined where the run returned nothing, and nobody asked for it.
-        chosen = [named for named in chosen if evaluation.scores(named[1]).n] or chosen
-    found = [(name, evaluation.scores(measure)) for name, measure in chosen]
+        chosen = [named for named in chosen if score(named[1]).n] or chosen
+    found = [(name, score(measure)) for name, measure in chosen]
     totals = [scores.overall for _, scores in found]
-    notes = _notes(evaluation, dataset, found)
+    notes = [*made, *_notes(evaluation, dataset, found)]
     bounds = _bounds(evaluation, found, notes) if arguments.bounds else None
     for note in notes:
         console.note(note)
@@ -76,7 +88,7 @@ def evaluate_run(arguments: argparse.Namespace, console: Console) -> int:
         console.write(_document(arguments, dataset, run, found, notes, bounds) + "\n")
         return 0
     if arguments.per_query:
-        if ALL in dataset.qrels.query_ids:
+        if ALL in evaluation.qrels.query_ids:
             console.note(f"a query has the id {ALL}; the means are the last lines")
         _write_queries(evaluation, found, bounds, console)
     for (name, _), total in zip(found, totals, strict=True):
@@ -86,6 +98,40 @@ def evaluate_run(arguments: argparse.Namespace, console: Console) -> int:
         for name, scores in found:
             console.write(f"\n{name}   n {scores.n}\n{spread_text(spread_of(scores))}\n")
     return 0
+
+
+def _on_made_labels(
+    dataset: Dataset,
+    run: Run,
+    chosen: list[tuple[str, Measure]],
+    arguments: argparse.Namespace,
+    select: frozenset[str] | None,
+) -> tuple[Evaluation, Callable[[Measure], Scores], tuple[str, ...]]:
+    """The run on labels that are made for it: for each measure down to its cut-off, as in a gate.
+
+    Gives one of the evaluations (the queries are the same for all), the scores of a measure, and notes.
+    """
+    made = combined([source(check_name(name)) for name in arguments.labels])
+    ranked = run.by_document(dataset.chunks) if arguments.unit else run
+    of_depth: dict[int | None, Evaluation] = {}
+    notes: dict[str, None] = {}
+    for _, measure in chosen:
+        depth = cutoff_of(measure)
+        if depth in of_depth:
+            continue
+        labels = made.label(dataset, [ranked], depth=depth, select=select)
+        if len(labels.failed) > arguments.allow_failures:
+            first = next(iter(labels.failed))
+            raise GateError(
+                f"{counted(len(labels.failed), 'query', 'queries')} could not be labelled, the first is {first}: "
+                f"{labels.failed[first]}"
+            )
+        left = None if not labels.failed else frozenset(dataset.queries).difference(labels.failed)
+        asked = select if left is None else left if select is None else select & left
+        notes.update(dict.fromkeys(labels.notes))
+        of_depth[depth] = evaluate(labels.qrels_of(ranked), ranked, measure, queries=dataset.queries, select=asked)
+    first_of = next(iter(of_depth.values()))
+    return first_of, lambda measure: of_depth[cutoff_of(measure)].scores(measure), tuple(notes)
 
 
 def _bounds(evaluation: Evaluation, found: list[tuple[str, Scores]], notes: list[str]) -> dict[str, Bounds]:
@@ -200,6 +246,7 @@ def _document(
         measures.append(entry)
     document = {
         "qrels": dataset.qrels.source,
+        "labels": ", ".join(arguments.labels or ["qrels"]),
         "run": run.source,
         "mode": "trec-complete" if arguments.trec_complete else "trec" if arguments.trec else "default",
         "where": parse_where(arguments.where) or {},

@@ -219,6 +219,7 @@ def _add_evaluate(parser: _Parser) -> None:
         help="Print below the means how the values of the queries lie: histogram, quantiles, share of zeros.",
     )
     _add_unit(parser)
+    _add_labels(parser)
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument(
         "--trec",

@@ -1,0 +1,58 @@
+"""--labels on the command line: the same numbers as in gates."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+TEXTS = {"a": "It takes 14 days.", "b": "It rains.", "c": "Ask in Graz.", "d": "Two weeks.", "e": "14 days, too."}
+ANSWERS = {"q1": ["14 days"], "q2": ["rains"], "q3": ["two weeks"]}
+
+
+@pytest.fixture
+def answered(files):
+    files.dataset()
+    files.write("small/corpus.jsonl", "".join(json.dumps({"_id": d, "text": t}) + "\n" for d, t in TEXTS.items()))
+    rows = [{"query_id": query, "answers": texts} for query, texts in ANSWERS.items()]
+    files.write("small/answers.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    return files
+
+
+def test_a_run_and_a_comparison(program, answered):
+    old, new = answered.run("old.trec", answered.hits), answered.run("new.trec", answered.best)
+    done = program("evaluate", "small", old, "--labels", "contains(kilt)", "-m", "hit@1 recall@2 mrr")
+    assert done.values == {("all", "hit@1"): 1 / 3, ("all", "recall@2"): 2 / 3, ("all", "mrr"): (1 + 1 / 2 + 1 / 3) / 3}
+    assert "no gold answer" in done.err
+    compared = program("compare", "small", old, new, "--labels", "contains(kilt)", "-m", "hit@1", "--json")
+    found = json.loads(compared.out)["measures"][0]
+    assert (found["reference"], found["labels"]) == (pytest.approx(1 / 3), "contains(kilt)")
+    assert program("compare", "small", old, new, "--labels", "contains(kilt)").status == 0
+
+
+def test_the_pool_and_the_list(program, answered):
+    old, new = answered.run("old.trec", {"q1": ["e"]}), answered.run("new.trec", {"q1": ["a"]})
+    more = answered.run("more.trec", {"q3": ["d"]})
+
+    def value(*options):
+        gate = ("--labels", "contains(kilt)", "--gate", "recall@1 >= baseline", "--json")
+        return json.loads(program("compare", "small", old, new, *gate, *options).out)["gates"][0]["value"]
+
+    # Both runs found an answer of q1, in another document.
+    assert value() == pytest.approx(1 / 2 / 3)
+    assert value("--normalise", "list") == pytest.approx(1 / 3)
+    assert value("--pool", more) == pytest.approx(1 / 2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--labels", "contains(klit)"), "did you mean contains(kilt)?"),
+        (("--labels", "contains(kilt)", "--bounds"), "--labels makes labels for the documents of the run"),
+        (("--labels", "contains(kilt)", "--trec"), "--labels makes labels for the documents of the run"),
+    ],
+)
+def test_what_cannot_be_meant(program, answered, arguments, sentence):
+    done = program("evaluate", "small", answered.run("old.trec", answered.hits), "-m", "hit@1", *arguments)
+    assert done.status == 2
+    assert sentence in done.err
