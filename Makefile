@@ -23,6 +23,7 @@ bench: $(VENV)/.test
 	$(BIN)/python benchmarks/statistics.py
 	$(BIN)/python benchmarks/measures.py
 	$(BIN)/python benchmarks/session.py
+	$(BIN)/python benchmarks/spans.py
 	$(BIN)/python benchmarks/erag.py
 
 $(BIN)/python:

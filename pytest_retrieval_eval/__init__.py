@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.target import BASELINE as baseline
     from pytest_retrieval_eval.gates.target import against as against
     from pytest_retrieval_eval.gates.verdict import Verdict as Verdict
+    from pytest_retrieval_eval.labels.from_spans import to_qrels as spans_to_qrels
     from pytest_retrieval_eval.measures.evaluate import evaluate as evaluate
     from pytest_retrieval_eval.measures.extending import measure as measure
     from pytest_retrieval_eval.measures.names import Measure as Measure
@@ -51,6 +52,7 @@ _LAZY = {
     "baseline": ("gates.target", "BASELINE"),
     "evaluate": ("measures.evaluate", "evaluate"),
     "measure": ("measures.extending", "measure"),
+    "spans_to_qrels": ("labels.from_spans", "to_qrels"),
 }
 
 __all__ = [
@@ -78,6 +80,7 @@ __all__ = [
     "baseline",
     "evaluate",
     "measure",
+    "spans_to_qrels",
 ]
 
 

@@ -67,6 +67,7 @@ def with_offsets(run: Run, chunks: Chunks | None) -> Run:
     """
     if chunks is None or run.header.get("unit") == "document":
         return run
+    chunks = chunks.placed()
     columns = run.columns()
     said = columns.chunks
     rows = len(columns.docs)
@@ -97,6 +98,18 @@ def _extents(run: Run, chunks: Chunks | None, query_ids: frozenset[str] | None, 
     docs: dict[str, int] = {} if chunks is None else {name: i for i, name in enumerate(chunks.doc_ids)}
     doc, start, end = (np.full(len(columns.docs), -1, np.int64) for _ in range(3))
     rows = _asked(columns, query_ids, depth)
+    # At once what says all of itself, and what only the table knows; the others, and errors, one by one.
+    if said is not None:
+        own = np.array([_number(docs, said.doc_id[row]) for row in rows.tolist()], np.int64)
+        whole = (own >= 0) & (said.start[rows] >= 0)
+        doc[rows[whole]] = own[whole]
+        rows, told = rows[~whole], rows[whole]
+        start[told], end[told] = said.start[told], said.end[told]
+    elif chunks is not None:
+        places = np.array([_place(chunks.row_of(hit)) for hit in columns.docs.strings(rows)], np.int64)
+        whole = (places >= 0) & (chunks.start[places] >= 0)
+        places, rows, told = places[whole], rows[~whole], rows[whole]
+        doc[told], start[told], end[told] = chunks.doc[places], chunks.start[places], chunks.end[places]
     for row, hit in zip(rows.tolist(), columns.docs.strings(rows), strict=True):
         own_doc = None if said is None else said.doc_id[row]
         first, last = (-1, -1) if said is None else (int(said.start[row]), int(said.end[row]))
@@ -119,6 +132,14 @@ def _extents(run: Run, chunks: Chunks | None, query_ids: frozenset[str] | None, 
     for column in (doc, start, end):
         column.flags.writeable = False
     return Extents(columns.query_ids, bounds, tuple(docs), doc, start, end)
+
+
+def _number(docs: dict[str, int], name: str | None) -> int:
+    return -1 if name is None else docs.setdefault(name, len(docs))
+
+
+def _place(row: int | None) -> int:
+    return -1 if row is None else row
 
 
 def _asked(columns: Columns, query_ids: frozenset[str] | None, depth: int | None) -> Ints:

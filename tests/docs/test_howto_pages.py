@@ -11,7 +11,14 @@ from support import ROOT
 
 @pytest.mark.parametrize(
     "page",
-    ["how-to/unjudged.md", "how-to/answers.md", "how-to/chunks.md", "how-to/stale-gold.md", "reference/formats.md"],
+    [
+        "how-to/unjudged.md",
+        "how-to/answers.md",
+        "how-to/chunks.md",
+        "how-to/new-chunker.md",
+        "how-to/stale-gold.md",
+        "reference/formats.md",
+    ],
 )
 def test_the_python_sessions_are_real(page):
     found = doctest.testfile(str(ROOT / "docs" / page), module_relative=False)

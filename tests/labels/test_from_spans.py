@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import testdata
 
+from pytest_retrieval_eval import spans_to_qrels
 from pytest_retrieval_eval.collection.chunks import Chunk, Chunks
 from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.collection.hits import Hit
@@ -47,6 +48,24 @@ def test_touching_is_not_overlapping():
     assert to_qrels(Spans.of({"q": [("d", 10, 12)]}), chunks).to_dict() == {"q": {"b": 1.0}}
     with pytest.raises(DataError, match="min_overlap is 0"):
         to_qrels(Spans.of({"q": [("d", 10, 12)]}), chunks, 0)
+
+
+@pytest.mark.parametrize(
+    ("extents", "relevant"),
+    [
+        ([(0, 1000), (1000, 2000), (2000, 3000)], 3),
+        ([(2900, 3900)], 0),
+        ([(2500, 3500)], 1),  # half of the shorter
+        ([(2501, 3501)], 0),
+        ([(3000, 4000)], 0),
+        ([(0, 90000)], 1),  # the span is the shorter
+    ],
+)
+def test_worked_examples(extents, relevant):
+    table = Chunks.of({f"c{i}": Chunk("it-handbook", *extent) for i, extent in enumerate(extents)})
+    found = spans_to_qrels(Spans.of({"q": [("it-handbook", 0, 3000)]}), table)
+    assert len(found.of_query("q")) == relevant
+    assert len(spans_to_qrels(Spans.of({"q": [("elsewhere", 0, 3000)]}), table)) == 0
 
 
 SPANS = {"q1": [("d", 5, 15)], "q2": [("d", 40, 50), ("e", 0, 4)], "q3": [("e", 90, 99)]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -28,10 +29,8 @@ def reader(server, model="m", **options):
 
 def read(answer, items=(ITEM,), model="m", **options):
     """(readings by index, requests, the reader) of one pass."""
-    with FakeServer(answer) as server:
-        made = reader(server, model, **options)
+    with FakeServer(answer) as server, contextlib.closing(reader(server, model, **options)) as made:
         found = list(made.read(list(items)))
-        made.close()
     assert sorted(index for index, _ in found) == list(range(len(items)))
     return dict(found), server.requests, made
 
