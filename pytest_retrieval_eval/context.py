@@ -369,6 +369,22 @@ class FixtureBench:
     def _collect(self, pairs: Sequence[Pair]) -> None:
         self._attempt.to_judge.append(self._session.stage_pairs(pairs))
 
+    @property
+    def reanchor(self) -> Callable[[Dataset], None] | None:
+        """What is told of each dataset whose gold spans a gate reads, where the command line wants to know."""
+        return self._reanchor if self._session.settings.reanchor is not None else None
+
+    def _reanchor(self, dataset: Dataset) -> None:
+        anchors = dataset.anchors
+        if anchors is None:
+            return
+        source = anchors.spans.source
+        self._attempt.reanchored[source] = [str(anchors), *anchors.lines()]
+        if self._session.settings.reanchor == "write":
+            file = self._session.stage_spans(anchors)
+            if file is not None and file not in self._attempt.staged:
+                self._attempt.staged.append(file)
+
     def options(self, keywords: Mapping[str, object], *, several: bool = False) -> Options:
         """A gate's keywords over those of the test's marker, and those over the ini file's defaults.
 

@@ -25,6 +25,7 @@ from pytest_retrieval_eval.once import Once
 from pytest_retrieval_eval.settings import Settings, is_url
 
 if TYPE_CHECKING:
+    from pytest_retrieval_eval.collection.anchors import Anchors
     from pytest_retrieval_eval.collection.dataset import Dataset
     from pytest_retrieval_eval.collection.run import Run
     from pytest_retrieval_eval.gates.families import GateFamily
@@ -60,7 +61,7 @@ NOT_HEARD = (
 class StagedFile:
     """A file that waits for the end of the session: ``source`` becomes ``target`` if all went well."""
 
-    kind: str  # "baseline" or "run"
+    kind: str  # "baseline", "run" or "gold spans"
     target: str
     source: str
     digest: str
@@ -86,6 +87,7 @@ class Attempt:
     family: GateFamily | None = None
     to_judge: list[str] = field(default_factory=list)
     warnings: dict[str, None] = field(default_factory=dict)  # of the data, in the order of their coming
+    reanchored: dict[str, list[str]] = field(default_factory=dict)  # what became of gold spans, by their source
     _told: list[dict[str, object]] = field(default_factory=list)
 
     def record(self, verdict: Verdict) -> None:
@@ -140,6 +142,7 @@ class Attempt:
             "command_runs": sorted(self.command_runs),
             "to_judge": list(self.to_judge),
             "warnings": list(self.warnings),
+            "reanchored": {source: list(lines) for source, lines in self.reanchored.items()},
         }
 
 
@@ -297,6 +300,20 @@ class Session:
         stage(path, pairs)
         return str(path)
 
+    def stage_spans(self, anchors: Anchors) -> StagedFile | None:
+        """Write the file of gold spans with the moved ones beside, to be put in place; None where none moved."""
+        from pytest_retrieval_eval.collection.respan import rewritten
+
+        target = anchors.spans.source
+        content, changed = rewritten(anchors, target)
+        if not changed:
+            return None
+        digest = hashlib.sha256(content).hexdigest()
+        source = self.folder / "staged" / f"{digest[:32]}.spans"
+        source.parent.mkdir(parents=True, exist_ok=True)
+        source.write_bytes(content)
+        return StagedFile("gold spans", target, str(source), digest)
+
     def stage(self, kind: str, target: Path, run: Run, header: Mapping[str, object]) -> StagedFile:
         """Write ``run`` beside, to be put at ``target`` when the session has ended well."""
         # Gates under other labels keep other texts of the same run: the controller joins them.
@@ -367,6 +384,14 @@ class Ledger:
         return any(payload["verdicts"] for payload in self.attempts.values())
 
     @property
+    def reanchored(self) -> dict[str, list[str]]:
+        """What became of the gold spans of each source, in lines; filled with ``--retrieval-reanchor``."""
+        found: dict[str, list[str]] = {}
+        for payload in self.attempts.values():
+            found.update(payload["reanchored"])  # type: ignore[call-overload]
+        return found
+
+    @property
     def verdicts(self) -> list[tuple[str, Verdict]]:
         """(node id, verdict) of every gate of the session."""
         from pytest_retrieval_eval.gates.verdict import Verdict
@@ -387,6 +412,9 @@ class Ledger:
         self.notes += dict.fromkeys(warnings)
         if settings.to_judge is not None:
             self._write_pairs(settings.to_judge, stopped=stopped)
+        if settings.reanchor is not None and not self.reanchored:
+            sentence = f"--retrieval-reanchor={settings.reanchor}: no gate of this session read gold spans of a corpus"
+            (self.notes if self.deselected or stopped else self.complaints).append(sentence)
         staged = self._staged_files()
         if not staged:
             return

@@ -18,6 +18,7 @@ IRDS = "irds:"  # what the id of a dataset of ir_datasets stands behind, as in c
 UPDATE_MODES = ("new", "all")
 CACHE = ".retrieval-cache"
 CACHE_MODES = ("rw", "ro", "refresh", "off")
+REANCHOR_MODES = ("report", "write")
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://.+", re.DOTALL)
 
 
@@ -130,8 +131,14 @@ FLAGS = (
         {"metavar": "rw|ro|refresh|off"},
     ),
     Flag(
+        "--retrieval-reanchor",
+        "list the gold spans whose source was edited: report = where each passage stands now, or why nobody knows; "
+        "write = also put the moved ones into their file",
+        {"metavar": "report|write"},
+    ),
+    Flag(
         "--retrieval-update-in-ci",
-        "allow --retrieval-update where the environment variable CI is set",
+        "allow --retrieval-update and --retrieval-reanchor=write where the environment variable CI is set",
         {"action": "store_true"},
     ),
 )
@@ -163,6 +170,7 @@ class Settings:
     to_judge: Path | None = None
     cache: Path = Path(CACHE)
     cache_mode: Literal["rw", "ro", "refresh", "off"] = "rw"
+    reanchor: Literal["report", "write"] | None = None
 
     @classmethod
     def parse(
@@ -190,6 +198,14 @@ class Settings:
         mode = options.get("retrieval_cache_mode") or "rw"
         if mode not in CACHE_MODES:
             raise SettingsError(f"--retrieval-cache-mode={mode}: {did_you_mean(str(mode), CACHE_MODES)}")
+        reanchor = options.get("retrieval_reanchor")
+        if reanchor is not None and reanchor not in REANCHOR_MODES:
+            raise SettingsError(f"--retrieval-reanchor={reanchor}: {did_you_mean(str(reanchor), REANCHOR_MODES)}")
+        if reanchor == "write" and ci and not options.get("retrieval_update_in_ci"):
+            raise SettingsError(
+                "--retrieval-reanchor=write is refused where CI is set: gold that a pipeline moves for itself is read "
+                "by nobody. Write it on a desk and commit it, or add --retrieval-update-in-ci"
+            )
         depth = cast(int, ini.get("retrieval_depth", 100))
         if depth < 1:
             raise SettingsError(f"retrieval_depth = {depth}: expected 1 or more")
@@ -220,6 +236,7 @@ class Settings:
             to_judge=_to_judge(options.get("retrieval_to_judge"), here),
             cache=root / str(ini.get("retrieval_cache") or CACHE),
             cache_mode=cast('Literal["rw", "ro", "refresh", "off"]', mode),
+            reanchor=cast("Literal['report', 'write'] | None", reanchor),
         )
 
     @property

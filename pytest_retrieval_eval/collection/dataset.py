@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from pytest_retrieval_eval.collection.qrels import Judged, Qrels, QrelsBuilder
 from pytest_retrieval_eval.collection.queries import ID_KEYS, Queries, QueriesBuilder, nfc_twins
 from pytest_retrieval_eval.collection.spans import Spans
 from pytest_retrieval_eval.errors import DataError, did_you_mean
+
+if TYPE_CHECKING:
+    from pytest_retrieval_eval.collection.anchors import Anchors
 
 IRDS = "irds:"
 """What a dataset of the package ir_datasets begins with, before its id."""
@@ -292,6 +295,17 @@ class Dataset:
             path = _find(self.path, _SPANS) if self.path is not None and self.path.is_dir() else None
             self._cache["spans"] = None if path is None else Spans.read(path, normalize_ids=self._normalize_ids)
         found: Spans | None = self._cache["spans"]
+        return found
+
+    @property
+    def anchors(self) -> Anchors | None:
+        """What became of the gold spans in the corpus as it is now, looked at once; None without spans or corpus."""
+        if "anchors" not in self._cache:
+            from pytest_retrieval_eval.collection.anchors import check
+
+            spans = self.spans
+            self._cache["anchors"] = None if spans is None or self.corpus is None else check(spans, self.corpus)
+        found: Anchors | None = self._cache["anchors"]
         return found
 
     @property

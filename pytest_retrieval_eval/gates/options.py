@@ -49,6 +49,8 @@ class Options:
         normalise: where only what the runs return is labelled, what R and the ideal order are made of: ``pool``, the
             documents of all runs of the comparison, or ``list``, those of each run alone; None is ``pool``.
         pool: further runs whose documents belong to the pool, by name or path.
+        allow_stale: how many gold spans may be stale (their passage lost in the edited source, or in several
+            places there); they are left out on both sides.
         defaulted: no keyword: those of the keywords above that the project's defaults gave, with their values.
 
     >>> Options.of(rule="significant", alpha=0.01).alpha
@@ -71,6 +73,7 @@ class Options:
     allow: int = 0
     judged: float | None = None
     allow_failures: int = 0
+    allow_stale: int = 0
     unit: Literal["document"] | None = None
     normalise: Literal["pool", "list"] | None = None
     pool: tuple[str, ...] = ()
@@ -103,7 +106,7 @@ class Options:
             raise SettingsError(f"alpha= lies between 0 and 0.5 (0.05 is usual), not at {self.alpha:g}")
         if self.sided not in (None, "one", "two"):
             raise SettingsError(f"sided= is 'one' or 'two', not {_a(self.sided)}")
-        for name in ("allow", "allow_failures", "min_n"):
+        for name in ("allow", "allow_failures", "allow_stale", "min_n"):
             self._check_count(name)
         self._check_slices()
         if self.unit not in (None, "document"):
@@ -182,10 +185,11 @@ class Options:
 
     def _check_count(self, name: str) -> None:
         value = getattr(self, name)
+        what = "gold spans" if name == "allow_stale" else "queries"
         if isinstance(value, bool) or not hasattr(value, "__index__"):
-            raise SettingsError(f"{name}= is a number of queries (0, 1, 2, …), not {_a(value)}")
+            raise SettingsError(f"{name}= is a number of {what} (0, 1, 2, …), not {_a(value)}")
         if int(value) < 0:
-            raise SettingsError(f"{name}= is a number of queries (0, 1, 2, …), not {int(value)}")
+            raise SettingsError(f"{name}= is a number of {what} (0, 1, 2, …), not {int(value)}")
         object.__setattr__(self, name, int(value))
 
 

@@ -49,6 +49,9 @@ def summarise(terminal: TerminalReporter, ledger: Ledger) -> None:
         terminal.write_line(adjusted)
     if ledger.readings is not None:
         terminal.write_line(reader_line(ledger.readings))
+    for lines in ledger.reanchored.values():
+        for line in lines:
+            terminal.write_line(shown(line, 400))
     for kind, target in ledger.written:
         terminal.write_line(f"{kind} written: {target}", cyan=True)
     for target in ledger.unchanged:
