@@ -6,10 +6,9 @@ passage that stands in several places is never put in one of them.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Literal
@@ -18,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_retrieval_eval.collection.chunks import Chunks
+from pytest_retrieval_eval.collection.keys import Ints
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Corpus
@@ -30,7 +30,8 @@ _MANY = 64  # places of one shingle beyond which a plain search is quicker
 _BODY = 32  # characters (without white space) of a passage that must stand in the document when the rest is cut off
 _LONG_BODY = 64  # from which on it does not matter how much is cut off
 _IS_SPACE = np.array([chr(code).isspace() for code in range(0x3002)])  # by code; the last stands for all above
-_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+
+Codes = npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Plain:
     """A text without white space and in Unicode form NFD; ``source`` says which character each one was."""
 
     text: str
-    source: npt.NDArray[np.int64]
+    source: Ints
 
     def extent(self, start: int, end: int) -> tuple[int, int]:
         """The stretch of the source that some of these characters come from."""
@@ -74,50 +75,47 @@ def plain(text: str) -> Plain:
     >>> plain("Caf\\u00e9\\r\\n open").text == plain("Cafe\\u0301 open").text
     True
     """
-    source: npt.NDArray[np.int64] | None = None
+    codes: Codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    source: Ints | None = None
     if not unicodedata.is_normalized("NFD", text):
-        text, source = _decomposed(text)
-    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+        codes, source = _decomposed(codes)
     kept = np.flatnonzero(~_IS_SPACE[np.minimum(codes, len(_IS_SPACE) - 1)])
     inside = codes[kept].tobytes().decode("utf-32-le", "surrogatepass")
     return Plain(inside, kept if source is None else source[kept])
 
 
-def _decomposed(text: str) -> tuple[str, npt.NDArray[np.int64]]:
-    parts: list[str] = []
-    source: list[npt.NDArray[np.int64]] = []
-    done = 0
-    for match in _NOT_ASCII.finditer(text):
-        begin, end = match.span()
-        parts.append(text[done:begin])
-        source.append(np.arange(done, begin))
-        # Each character by itself, then the marks of one letter in canonical order.
-        chars = [(char, at) for at in range(begin, end) for char in _parts_of(text[at])]
-        for first, last in _marks(chars):
-            chars[first:last] = sorted(chars[first:last], key=lambda pair: unicodedata.combining(pair[0]))
-        parts.append("".join(char for char, _ in chars))
-        source.append(np.array([at for _, at in chars], np.int64))
-        done = end
-    parts.append(text[done:])
-    source.append(np.arange(done, len(text)))
-    return "".join(parts), np.concatenate(source)
+def _decomposed(codes: Codes) -> tuple[Codes, Ints]:
+    """Characters in Unicode form NFD, and the place that each came from."""
+    known, which = np.unique(codes, return_inverse=True)
+    parts = [_parts_of(code) for code in known.tolist()]
+    sizes = np.array([len(part) for part in parts], np.int64)
+    begins = np.cumsum(sizes) - sizes
+    every = np.array([code for part in parts for code, _ in part], np.uint32)
+    marks = np.array([mark for part in parts for _, mark in part], np.uint8)
+    lengths = sizes[which]
+    source = np.repeat(np.arange(len(codes)), lengths)
+    within = np.arange(len(source)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    at = begins[which][source] + within
+    made, mark = every[at], marks[at]
+    # Each character by itself; now the marks of one letter in canonical order.
+    wrong = np.flatnonzero((mark[1:] > 0) & (mark[:-1] > mark[1:]))
+    for place in wrong.tolist():
+        first, last = place, place + 1
+        while first and mark[first - 1]:
+            first -= 1
+        while last < len(mark) and mark[last]:
+            last += 1
+        order = first + np.argsort(mark[first:last], kind="stable")
+        for column in (made, mark, source):
+            column[first:last] = column[order]
+    return made, source
 
 
 @lru_cache(maxsize=1 << 16)
-def _parts_of(char: str) -> str:
-    return unicodedata.normalize("NFD", char)
-
-
-def _marks(chars: Sequence[tuple[str, int]]) -> Iterator[tuple[int, int]]:
-    """Stretches of two or more marks."""
-    first = 0
-    while first < len(chars):
-        last = first
-        while last < len(chars) and unicodedata.combining(chars[last][0]):
-            last += 1
-        if last - first > 1:
-            yield first, last
-        first = last + 1
+def _parts_of(code: int) -> tuple[tuple[int, int], ...]:
+    """The decomposition of a character, each part with its combining class."""
+    parts = unicodedata.normalize("NFD", chr(code))
+    return tuple((ord(part), unicodedata.combining(part)) for part in parts)
 
 
 class Source:
