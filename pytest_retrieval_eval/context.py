@@ -438,7 +438,7 @@ class FixtureBench:
         from pytest_retrieval_eval.gates.baselines import provenance
 
         # What is stored says itself which parts of documents its hits are: the next chunking has another table.
-        run = with_offsets(run, dataset.chunks)
+        run = with_offsets(run, dataset.placed_chunks)
         file = self._session.stage(kind, target, run, {**provenance(run, dataset), **(digests or {})})
         # A baseline is written only once its gate is decided: one that errs has measured nothing.
         staged = self._attempt.undecided if kind == "baseline" else self._attempt.staged

@@ -166,7 +166,7 @@ def _stored(name: str, dataset: Dataset) -> Run:
 
 
 def _options(arguments: argparse.Namespace, where: Mapping[str, object] | None, *, gate: bool) -> dict[str, Any]:
-    names = ["alpha", "sided", "allow_failures", "unit", "normalise", *(_GATES_ONLY if gate else ())]
+    names = ["alpha", "sided", "allow_failures", "allow_stale", "unit", "normalise", *(_GATES_ONLY if gate else ())]
     labels = tuple(arguments.labels) if arguments.labels else None
     return {
         "where": where,

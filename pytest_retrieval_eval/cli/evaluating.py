@@ -21,6 +21,7 @@ from pytest_retrieval_eval.cli.inputs import (
 )
 from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.stale import current_spans
 from pytest_retrieval_eval.errors import GateError, MeasureError, SettingsError
 from pytest_retrieval_eval.gates.hints import id_hint
 from pytest_retrieval_eval.gates.incomplete import spread_of
@@ -55,12 +56,14 @@ def evaluate_run(arguments: argparse.Namespace, console: Console) -> int:
     # A file that no measure reads is not opened.
     beyond = any(reads(measure) != RANKS for _, measure in chosen)
     made: tuple[str, ...] = ()
+    of_spans: tuple[str, ...] = ()
     if arguments.labels:
         if trec or beyond or arguments.bounds:
             what = "--bounds" if arguments.bounds else "--trec" if trec else "a measure of spans"
             raise SettingsError(f"--labels makes labels for the documents of the run, and {what} reads none such")
         evaluation, score, made = _on_made_labels(dataset, run, chosen, arguments, select)
     else:
+        spans, of_spans = current_spans(dataset, arguments.allow_stale) if beyond else (None, ())
         evaluation = evaluate(
             dataset.qrels,
             run,
@@ -71,7 +74,7 @@ def evaluate_run(arguments: argparse.Namespace, console: Console) -> int:
             complete=arguments.trec_complete,
             unit=arguments.unit,
             chunks=dataset.chunks if arguments.unit or beyond else None,
-            spans=dataset.spans if beyond else None,
+            spans=spans,
         )
         score = evaluation.scores
     _refuse_strangers(evaluation, arguments.qrels)

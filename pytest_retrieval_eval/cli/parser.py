@@ -405,6 +405,14 @@ def _add_failures(parser: _Parser) -> None:
         metavar="N",
         help="Count a query 0 where the retriever failed, for up to N queries of a run (default: 0, an error).",
     )
+    parser.add_argument(
+        "--allow-stale",
+        type=_count,
+        default=0,
+        metavar="N",
+        help="Leave up to N gold spans out whose passage is lost in the edited source, or stands in several places "
+        "there (default: 0, an error).",
+    )
 
 
 def _add_json(parser: _Parser) -> None:

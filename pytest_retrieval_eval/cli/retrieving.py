@@ -48,7 +48,7 @@ def run_retriever(arguments: argparse.Namespace, console: Console) -> int:
             f"nothing was written: {_examples(failed)}"
         )
     # Hits that say which part of a document they are stay comparable when documents are cut anew.
-    run = with_offsets(run, dataset.chunks)
+    run = with_offsets(run, dataset.placed_chunks)
     for warning in _save(run.with_header(**provenance(run, dataset)), output):
         console.note(warning)
     if not run.returned.any():

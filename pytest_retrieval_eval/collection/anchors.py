@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -52,7 +53,7 @@ class Anchor:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Anchors:
     """What became of the spans, one row each."""
 
@@ -74,7 +75,7 @@ class Anchors:
         """The spans that nothing can be measured on."""
         return self.with_status("ambiguous", "lost")
 
-    @property
+    @cached_property
     def current(self) -> Spans:
         """The spans where their passages stand today, without those that are stale."""
         spans = self.spans

@@ -298,6 +298,11 @@ class Dataset:
         return found
 
     @property
+    def placed_chunks(self) -> Chunks | None:
+        """The chunk table; where there are gold spans with all offsets that can be known."""
+        return self.chunks if self.chunks is None or self.spans is None else self.chunks.placed()
+
+    @property
     def anchors(self) -> Anchors | None:
         """What became of the gold spans in the corpus as it is now, looked at once; None without spans or corpus."""
         if "anchors" not in self._cache:

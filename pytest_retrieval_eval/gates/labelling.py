@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pytest_retrieval_eval.collection.stale import current_spans
 from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.gates.wording import counted, listed, shown
 from pytest_retrieval_eval.labels.source import LabelSource, combined, qrels_from, source
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset, Document
     from pytest_retrieval_eval.collection.qrels import Qrels
     from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.spans import Spans
     from pytest_retrieval_eval.gates.bench import Bench
     from pytest_retrieval_eval.gates.options import Options
 
@@ -27,7 +29,8 @@ class Labels:
 
     ``qrels`` has what is known of any side: what moved, and what nobody judged, is told from it. ``of`` gives those
     that a run is measured on, over the same queries. ``select`` are the queries that count (None: all), without those
-    that ``failed`` to be labelled. ``complete`` says that every document that a measure looks at has a label.
+    that ``failed`` to be labelled. ``complete`` says that every document that a measure looks at has a label. ``spans``
+    are the gold spans where their passages stand today, for a measure that reads those.
     """
 
     qrels: Qrels
@@ -39,6 +42,7 @@ class Labels:
     said: Callable[[str, str], str | None] | None = None
     digests: Mapping[str, Callable[[], str | None]] = field(default_factory=dict)
     texts: Callable[[Run], Mapping[str, Document]] | None = None
+    spans: Spans | None = None
 
     def same_for(self, run: Run, other: Labels) -> bool:
         """Whether a side that was measured on ``other`` would be measured alike on these."""
@@ -89,11 +93,18 @@ def label_runs(
     )
 
 
-def other_evidence(dataset: Dataset, select: frozenset[str] | None) -> Labels:
-    """For a measure that reads other evidence than labels of documents, such as the gold spans of the dataset."""
-    spans = dataset.spans
-    digests: dict[str, Callable[[], str | None]] = {} if spans is None else {"spans": lambda: spans.digest}
-    return Labels(dataset.qrels, lambda run: dataset.qrels, select, digests=digests)
+def other_evidence(dataset: Dataset, select: frozenset[str] | None, bench: Bench, options: Options) -> Labels:
+    """For a measure that reads other evidence than labels of documents, such as the gold spans of the dataset.
+
+    A bench that wants to know what became of the gold spans in an edited source has a method ``reanchor``.
+    """
+    reanchor = getattr(bench, "reanchor", None)
+    if reanchor is not None:
+        reanchor(dataset)
+    spans, notes = current_spans(dataset, options.allow_stale)
+    stored = dataset.spans
+    digests: dict[str, Callable[[], str | None]] = {} if stored is None else {"spans": lambda: stored.digest}
+    return Labels(dataset.qrels, lambda run: dataset.qrels, select, notes=notes, digests=digests, spans=spans)
 
 
 def _names(options: Options) -> tuple[str, ...]:

@@ -188,7 +188,7 @@ def measure_side(opened: Opened, labels: Labels, measure: Measure, options: Opti
         measure,
         queries=dataset.queries,
         select=select,
-        spans=dataset.spans if beyond else None,
+        spans=labels.spans if beyond else None,
         chunks=dataset.chunks if beyond else None,
     )
     where, label, given = where_text(options.where), opened.label, opened.given

@@ -207,6 +207,7 @@ def test_every_keyword_has_a_default_or_an_ini_value_of_its_own():
         "judged": 0.9,
         "unit": "document",
         "allow_failures": 1,
+        "allow_stale": 1,
         "normalise": "list",
         "pool": ("bm25",),
     }
