@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_retrieval_eval.collection.stale import current_spans
 from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.gates.wording import counted, listed, shown
+from pytest_retrieval_eval.labels.from_spans import SpansSource
 from pytest_retrieval_eval.labels.source import LabelSource, combined, qrels_from, source
 
 if TYPE_CHECKING:
@@ -61,7 +62,9 @@ def label_runs(
 ) -> Labels:
     """The labels of a comparison of ``runs`` (the candidate first) over their first ``depth`` ranks."""
     from_names: Callable[[str], LabelSource] = getattr(bench, "labels", source)
-    made = combined([from_names(name) for name in _names(options)])
+    if "spans" in _names(options):
+        _tell(bench, dataset)
+    made = combined([_tolerating(from_names(name), options) for name in _names(options)])
     others = [_opened(bench.run(dataset, ref), dataset, options) for ref in options.pool]
     every = list({id(run): run for run in (*runs, *others)}.values())
     labelling = made.label(dataset, every, depth=depth, select=select)
@@ -94,17 +97,23 @@ def label_runs(
 
 
 def other_evidence(dataset: Dataset, select: frozenset[str] | None, bench: Bench, options: Options) -> Labels:
-    """For a measure that reads other evidence than labels of documents, such as the gold spans of the dataset.
-
-    A bench that wants to know what became of the gold spans in an edited source has a method ``reanchor``.
-    """
-    reanchor = getattr(bench, "reanchor", None)
-    if reanchor is not None:
-        reanchor(dataset)
+    """For a measure that reads other evidence than labels of documents, such as the gold spans of the dataset."""
+    _tell(bench, dataset)
     spans, notes = current_spans(dataset, options.allow_stale)
     stored = dataset.spans
     digests: dict[str, Callable[[], str | None]] = {} if stored is None else {"spans": lambda: stored.digest}
     return Labels(dataset.qrels, lambda run: dataset.qrels, select, notes=notes, digests=digests, spans=spans)
+
+
+def _tell(bench: Bench, dataset: Dataset) -> None:
+    """A bench that wants to know what became of gold spans in an edited source has a method ``reanchor``."""
+    reanchor = getattr(bench, "reanchor", None)
+    if reanchor is not None:
+        reanchor(dataset)
+
+
+def _tolerating(made: LabelSource, options: Options) -> LabelSource:
+    return made.tolerating(options.allow_stale) if isinstance(made, SpansSource) else made
 
 
 def _names(options: Options) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pytest_retrieval_eval.collection.extents import extents
+from pytest_retrieval_eval.collection.stale import current_spans
 from pytest_retrieval_eval.errors import DataError, GateError
 from pytest_retrieval_eval.labels.source import Labelling, qrels_from
 
@@ -50,17 +51,25 @@ class SpansSource:
 
     name, pooled = "spans", False
 
+    def __init__(self, allow_stale: int = 0) -> None:
+        self._allow_stale = allow_stale
+
+    def tolerating(self, allow_stale: int) -> SpansSource:
+        """The same source, which leaves up to so many stale spans out."""
+        return SpansSource(allow_stale)
+
     def label(
         self, dataset: Dataset, runs: Sequence[Run], *, depth: int | None, select: frozenset[str] | None
     ) -> Labelling:
         """The labels of all chunks that a run returns, and of all others of the table that it was made of."""
-        spans = dataset.spans
-        if spans is None:
+        stored = dataset.spans
+        spans, of_spans = current_spans(dataset, self._allow_stale)
+        if spans is None or stored is None:
             raise GateError(f"labels=spans: {dataset.name or 'the dataset'} has no gold spans; add spans.jsonl")
-        gold, digest = _Gold(spans, MIN_OVERLAP), spans.digest
+        gold, digest = _Gold(spans, MIN_OVERLAP), stored.digest
         table = to_qrels(spans, dataset.chunks).to_dict() if dataset.chunks is not None else {}
         always = frozenset(spans.query_ids[i] for i in set(spans.query[spans.grade > 0].tolist()))
-        made, notes = {}, []
+        made, notes = {}, list(of_spans)
         for run in {id(run): run for run in runs}.values():
             of_table = dataset.chunks is not None and all(doc in dataset.chunks for doc in _returned(run, spans))
             labels = gold.of_run(run, dataset.chunks)

@@ -90,6 +90,16 @@ def test_lost_gold_is_an_error_and_never_a_miss(project, shop):
     project.run().assert_outcomes(passed=2)
 
 
+def test_labels_that_are_made_of_spans_are_held_against_the_corpus_too(project, shop):
+    spans = shop(NEW.replace("14 days", "two weeks"))
+    project.test("def test_it(assert_metric):\n    assert assert_metric('hit@1', labels='spans') >= 0\n")
+    result = project.run("--retrieval-reanchor=report")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*GateError: 1 gold span of 2 of small is stale*", f"gold spans of {spans}: *"])
+    project.test("def test_it(assert_metric):\n    assert assert_metric('hit@1', labels='spans', allow_stale=1) >= 1\n")
+    project.run().assert_outcomes(passed=1)
+
+
 def test_in_ci_nothing_is_written_unless_it_is_forced(project, shop, monkeypatch):
     spans = shop(NEW)
     before = spans.read_bytes()
