@@ -248,7 +248,7 @@ def test_options_have_defaults_and_take_none_for_not_given():
         ({"where": {}}, "leave it out"),
         ({"where": "type=policy"}, "takes tags"),
         ({"where": {1: "x"}}, "by text"),
-        ({"labels": "spans"}, "there are no labels 'spans'"),
+        ({"labels": "gold"}, "there are no labels 'gold'"),
         ({"labels": ["qrels", "erag"]}, "there are no labels 'erag'"),
         ({"labels": []}, "source of labels"),
         ({"dataset": 3}, "dataset's name"),
