@@ -25,6 +25,7 @@ from pytest_retrieval_eval.collection.stale import current_spans
 from pytest_retrieval_eval.errors import GateError, MeasureError, SettingsError
 from pytest_retrieval_eval.gates.hints import id_hint
 from pytest_retrieval_eval.gates.incomplete import spread_of
+from pytest_retrieval_eval.gates.labelling import tolerating
 from pytest_retrieval_eval.gates.side import cutoff_of
 from pytest_retrieval_eval.gates.wording import counted, listed
 from pytest_retrieval_eval.labels.source import check_name, combined, source
@@ -83,7 +84,7 @@ def evaluate_run(arguments: argparse.Namespace, console: Console) -> int:
         chosen = [named for named in chosen if score(named[1]).n] or chosen
     found = [(name, score(measure)) for name, measure in chosen]
     totals = [scores.overall for _, scores in found]
-    notes = [*made, *_notes(evaluation, dataset, found)]
+    notes = [*made, *of_spans, *_notes(evaluation, dataset, found)]
     bounds = _bounds(evaluation, found, notes) if arguments.bounds else None
     for note in notes:
         console.note(note)
@@ -114,7 +115,7 @@ def _on_made_labels(
 
     Gives one of the evaluations (the queries are the same for all), the scores of a measure, and notes.
     """
-    made = combined([source(check_name(name)) for name in arguments.labels])
+    made = combined([tolerating(source(check_name(name)), arguments.allow_stale) for name in arguments.labels])
     ranked = run.by_document(dataset.chunks) if arguments.unit else run
     of_depth: dict[int | None, Evaluation] = {}
     notes: dict[str, None] = {}

@@ -64,7 +64,7 @@ def label_runs(
     from_names: Callable[[str], LabelSource] = getattr(bench, "labels", source)
     if "spans" in _names(options):
         _tell(bench, dataset)
-    made = combined([_tolerating(from_names(name), options) for name in _names(options)])
+    made = combined([tolerating(from_names(name), options.allow_stale) for name in _names(options)])
     others = [_opened(bench.run(dataset, ref), dataset, options) for ref in options.pool]
     every = list({id(run): run for run in (*runs, *others)}.values())
     labelling = made.label(dataset, every, depth=depth, select=select)
@@ -112,8 +112,9 @@ def _tell(bench: Bench, dataset: Dataset) -> None:
         reanchor(dataset)
 
 
-def _tolerating(made: LabelSource, options: Options) -> LabelSource:
-    return made.tolerating(options.allow_stale) if isinstance(made, SpansSource) else made
+def tolerating(made: LabelSource, allow_stale: int) -> LabelSource:
+    """A source of labels that leaves up to so many stale gold spans out, where it is made of such."""
+    return made.tolerating(allow_stale) if isinstance(made, SpansSource) else made
 
 
 def _names(options: Options) -> tuple[str, ...]:
