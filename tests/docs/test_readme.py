@@ -127,7 +127,7 @@ def test_every_fixture_option_and_ini_value_is_in_the_tables():
     listed = pytest_in(HANDBOOK, "--fixtures", "-q").stdout
     ours = re.findall(r"^([a-z]\w+)(?: \[session scope\])? -- .*pytest_retrieval_eval", listed, re.MULTILINE)
     assert len(ours) > 20
-    derived = re.compile(r"(assert_)?(recall|precision|hit|f1|ndcg|mrr|map)_at|retrieval_(context|queries|qrels)")
+    derived = re.compile(r"(assert_)?(recall|precision|hit|f1|ndcg|mrr|map)_at|retrieval_(context|queries|qrels|spans)")
     assert [name for name in ours if f"`{name}" not in README and not derived.fullmatch(name)] == []
 
 
