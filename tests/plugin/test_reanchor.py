@@ -7,6 +7,8 @@ import shutil
 
 import pytest
 
+from pytest_retrieval_eval import Run
+
 OLD = "Refunds take 14 days. Returns are free for members."
 NEW = "Since May: " + OLD
 TEST = """
@@ -120,3 +122,26 @@ def test_an_option_that_no_gate_answers_is_a_complaint(project):
     result.stdout.fnmatch_lines(["ERROR: --retrieval-reanchor=report: no gate of this session read gold spans*"])
     wrong = project.run("--retrieval-reanchor=reprot")
     wrong.stderr.fnmatch_lines(["*--retrieval-reanchor=reprot: did you mean report?*"])
+
+
+def test_a_baseline_keeps_offsets_that_were_found_by_the_texts_of_chunks(project, shop):
+    """A chunk table that says texts alone is gone with the next chunking; what a stored run says stays."""
+    shop(OLD)
+    folder = project.path / "eval" / "small"
+    rows = [
+        {"chunk_id": "a", "doc_id": "guide", "text": "Refunds take\n14 days."},
+        {"chunk_id": "b", "doc_id": "guide"},
+    ]
+    (folder / "chunks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (project.path / "conftest.py").write_text(
+        "import pytest\n@pytest.fixture(scope='session')\ndef retriever():\n    return lambda query: ['a']\n"
+    )
+    project.test("def test_it(assert_metric, baseline):\n    assert assert_metric('span_recall@1') >= baseline\n")
+    project.run("--retrieval-update=new").assert_outcomes(passed=1)
+    stored = Run.read(folder / "baselines" / "main.run.jsonl.gz").ranking("q1")
+    assert (stored.doc_id, stored.start, stored.end) == (["guide"], [0], [21])
+    (folder / "chunks.jsonl").write_text('{"chunk_id": "z", "doc_id": "guide", "start": 0, "end": 30}\n')
+    (project.path / "conftest.py").write_text(
+        "import pytest\n@pytest.fixture(scope='session')\ndef retriever():\n    return lambda query: ['z']\n"
+    )
+    project.run().assert_outcomes(passed=1)
