@@ -406,6 +406,17 @@ def test_an_interruption_loses_no_batch_that_was_done(make):
     assert len(got) == 16
 
 
+def test_the_bar_counts_tokens_where_it_is_asked_for(capsys):
+    asked = items(12, most=30)
+    texts(seq2seq(progress=True), asked)
+    shown = capsys.readouterr().err
+    assert "reading: " in shown
+    assert "tok/s" in shown
+    texts(seq2seq(progress=False), asked)
+    texts(seq2seq(), asked)  # no terminal
+    assert capsys.readouterr().err == ""
+
+
 # --- from a folder ----------------------------------------------------------------------------------------------
 
 
