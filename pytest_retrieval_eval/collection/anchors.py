@@ -209,7 +209,8 @@ def _places(span: Span, source: Source, *, cuts_words: bool = False) -> list[tup
     wanted = plain(span.text).text
     if not wanted:
         return []
-    places = [source.plain.extent(at, at + len(wanted)) for at in source.all(wanted)]
+    found = (source.plain.extent(at, at + len(wanted)) for at in source.all(wanted))
+    places = [source.around(span.text, *place)[:2] for place in found]
     return places if cuts_words else [place for place in places if not _cuts_word(source.text, *place)]
 
 

@@ -146,7 +146,7 @@ class Source:
         wanted = plain(passage)
         if not wanted.text:
             return Place("absent")
-        places = [self._exactly(passage, *self.plain.extent(at, at + len(wanted.text))) for at in self.all(wanted.text)]
+        places = [self.around(passage, *self.plain.extent(at, at + len(wanted.text))) for at in self.all(wanted.text)]
         exact = [(start, end) for start, end, same in places if same]
         if len(exact) == 1:
             return Place("exact", *exact[0])
@@ -174,7 +174,7 @@ class Source:
             at = text.find(wanted, at + 1)
         return found
 
-    def _exactly(self, passage: str, start: int, end: int) -> tuple[int, int, bool]:
+    def around(self, passage: str, start: int, end: int) -> tuple[int, int, bool]:
         """A place with the white space around the passage where that stands there too, and whether all is the same."""
         lead = len(passage) - len(passage.lstrip())
         trail = len(passage) - len(passage.rstrip())

@@ -54,6 +54,10 @@ class TestWithoutTheOldSource:
         one = Span("q1", "guide", AT, AT + len(GOLD) + 1, text=GOLD.replace("are free", "are\nfree"))
         assert came(one, text).status == "kept"
 
+    def test_white_space_around_the_gold_moves_with_it(self):
+        anchor = came(Span("q1", "guide", AT - 1, AT + len(GOLD), text=f" {GOLD}"), "From May on: " + OLD)
+        assert (anchor.now.start, anchor.now.text) == (AT + 12, f" {GOLD}")
+
     def test_several_places_are_ambiguous(self):
         anchor = came(span(), f"{GOLD} Once more: {GOLD}")
         assert (anchor.status, anchor.now, anchor.note) == ("ambiguous", None, "it stands in 2 places")
