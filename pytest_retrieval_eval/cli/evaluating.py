@@ -31,7 +31,7 @@ from pytest_retrieval_eval.gates.wording import counted, listed
 from pytest_retrieval_eval.labels.source import check_name, combined, source
 from pytest_retrieval_eval.measures.bounds import Bounds
 from pytest_retrieval_eval.measures.evaluate import Evaluation, Scores, evaluate
-from pytest_retrieval_eval.measures.evidence import RANKS
+from pytest_retrieval_eval.measures.evidence import RANKS, SPANS
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.registry import aggregate, reads
 from pytest_retrieval_eval.reports.spread import spread_text
@@ -60,11 +60,12 @@ def evaluate_run(arguments: argparse.Namespace, console: Console) -> int:
     of_spans: tuple[str, ...] = ()
     if arguments.labels:
         if trec or beyond or arguments.bounds:
-            what = "--bounds" if arguments.bounds else "--trec" if trec else "a measure of spans"
+            what = "--bounds" if arguments.bounds else "--trec" if trec else "a measure of other evidence"
             raise SettingsError(f"--labels makes labels for the documents of the run, and {what} reads none such")
         evaluation, score, made = _on_made_labels(dataset, run, chosen, arguments, select)
     else:
-        spans, of_spans = current_spans(dataset, arguments.allow_stale) if beyond else (None, ())
+        wanted = any(reads(measure) == SPANS for _, measure in chosen)
+        spans, of_spans = current_spans(dataset, arguments.allow_stale) if wanted else (None, ())
         evaluation = evaluate(
             dataset.qrels,
             run,
@@ -74,7 +75,7 @@ def evaluate_run(arguments: argparse.Namespace, console: Console) -> int:
             trec=trec,
             complete=arguments.trec_complete,
             unit=arguments.unit,
-            chunks=dataset.chunks if arguments.unit or beyond else None,
+            chunks=dataset.chunks if arguments.unit or wanted else None,
             spans=spans,
         )
         score = evaluation.scores

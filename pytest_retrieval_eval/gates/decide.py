@@ -231,7 +231,7 @@ def _measured(opened: Sequence[Opened], measure: Measure, bench: Bench, options:
     """The runs of a comparison, the candidate first: labelled together, then measured."""
     candidate = opened[0]
     if reads(measure) != RANKS:
-        labels = other_evidence(candidate.dataset, candidate.select, bench, options)
+        labels = other_evidence(reads(measure), candidate.dataset, candidate.select, bench, options)
     else:
         labels = label_runs(
             candidate.dataset,

@@ -11,6 +11,7 @@ from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.gates.wording import counted, listed, shown
 from pytest_retrieval_eval.labels.from_spans import SpansSource
 from pytest_retrieval_eval.labels.source import LabelSource, combined, qrels_from, source
+from pytest_retrieval_eval.measures.evidence import SPANS
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset, Document
@@ -96,8 +97,12 @@ def label_runs(
     )
 
 
-def other_evidence(dataset: Dataset, select: frozenset[str] | None, bench: Bench, options: Options) -> Labels:
+def other_evidence(
+    kind: str, dataset: Dataset, select: frozenset[str] | None, bench: Bench, options: Options
+) -> Labels:
     """For a measure that reads other evidence than labels of documents, such as the gold spans of the dataset."""
+    if kind != SPANS:
+        return Labels(dataset.qrels, lambda run: dataset.qrels, select)
     _tell(bench, dataset)
     spans, notes = current_spans(dataset, options.allow_stale)
     stored = dataset.spans

@@ -17,7 +17,7 @@ from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.gates.hints import id_hint, part_hint
 from pytest_retrieval_eval.gates.wording import counted, listed, shown
 from pytest_retrieval_eval.measures.evaluate import evaluate
-from pytest_retrieval_eval.measures.evidence import RANKS
+from pytest_retrieval_eval.measures.evidence import RANKS, SPANS, words_for
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.registry import aggregate, reads
 
@@ -181,15 +181,15 @@ def measure_side(opened: Opened, labels: Labels, measure: Measure, options: Opti
     dataset, run, select = opened.dataset, opened.run, labels.select
     judged_at = Measure.parse(f"judged@{cutoff_of(measure) or _JUDGED_K}")
     # A file that the measure does not read is not opened.
-    beyond = reads(measure) != RANKS
+    of_spans = reads(measure) == SPANS
     evaluation = evaluate(
         labels.of(run),
         run,
         measure,
         queries=dataset.queries,
         select=select,
-        spans=labels.spans if beyond else None,
-        chunks=dataset.chunks if beyond else None,
+        spans=labels.spans if of_spans else None,
+        chunks=dataset.chunks if of_spans else None,
     )
     where, label, given = where_text(options.where), opened.label, opened.given
     side = Side(
@@ -201,19 +201,17 @@ def measure_side(opened: Opened, labels: Labels, measure: Measure, options: Opti
 
 def _refuse_options(measure: Measure, options: Options) -> None:
     """What is about judged documents means nothing to a measure of other evidence."""
-    kind = reads(measure)
+    kind, what = reads(measure), words_for(reads(measure))
     sources = (options.labels,) if isinstance(options.labels, str) else tuple(options.labels or ())
     if any(source != kind for source in sources):
         raise GateError(
-            f"{measure} reads gold {kind}, so that labels={', '.join(sources)} would say nothing: leave labels out, or "
+            f"{measure} reads {what}, so that labels={', '.join(sources)} would say nothing: leave labels out, or "
             "gate a measure of documents, such as recall@5"
         )
     if options.unit is not None:
-        raise GateError(f"{measure} reads gold {kind} and ranks chunks: leave unit={options.unit!r} out")
+        raise GateError(f"{measure} reads {what}, and no documents: leave unit={options.unit!r} out")
     if options.judged is not None:
-        raise GateError(
-            f"{measure} reads gold {kind}, and no judgments of documents: leave judged={options.judged:g} out"
-        )
+        raise GateError(f"{measure} reads {what}, and no judgments of documents: leave judged={options.judged:g} out")
 
 
 def _cut_lists(side: Side) -> tuple[str, ...]:

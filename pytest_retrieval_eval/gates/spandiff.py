@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from pytest_retrieval_eval.gates.side import Side, cutoff_of
 from pytest_retrieval_eval.gates.verdict import Holding, QueryDiff, SpanChange
-from pytest_retrieval_eval.measures.covered import ABOVE_ZERO, SPANS, Covered, covered_of
+from pytest_retrieval_eval.measures.covered import ABOVE_ZERO, Covered, covered_of
+from pytest_retrieval_eval.measures.evidence import SPANS
 from pytest_retrieval_eval.measures.registry import definition
 from pytest_retrieval_eval.measures.spans import share_of
 from pytest_retrieval_eval.stats.tolerance import TOLERANCE
@@ -114,26 +115,35 @@ class _Lists:
 
 
 class _Texts:
-    """The texts of gold spans: their own copies, else from the corpus."""
+    """The texts of gold spans: their own copies, else from the corpus.
+
+    A copy of another length (its white space was tidied) would show a cut at a wrong place.
+    """
 
     def __init__(self, dataset: Dataset, lists: _Lists, rows: Sequence[int]) -> None:
         self._spans = spans = lists.covered.spans
-        lacking = sorted({spans.doc_ids[int(spans.doc[row])] for row in rows if spans.texts[row] is None})
+        lacking = sorted({spans.doc_ids[int(spans.doc[row])] for row in rows if self._own(row) is None})
         documents = {} if dataset.corpus is None or not lacking else dataset.corpus.get_many(lacking)
         self._texts: Mapping[str, str] = {doc_id: document.text for doc_id, document in documents.items()}
 
+    def _own(self, row: int) -> str | None:
+        text = self._spans.texts[row]
+        return text if text is not None and len(text) == self._spans.end[row] - self._spans.start[row] else None
+
     def of(self, row: int) -> str | None:
         """The gold itself; None where nobody knows it."""
-        own = self._spans.texts[row]
+        own = self._own(row)
         if own is not None:
             return own
         source = self._texts.get(self._spans.doc_ids[int(self._spans.doc[row])])
-        return None if source is None else source[int(self._spans.start[row]) : int(self._spans.end[row])] or None
+        if source is None:
+            return self._spans.texts[row]
+        return source[int(self._spans.start[row]) : int(self._spans.end[row])] or None
 
     def around(self, row: int, cut: int) -> str | None:
         """The gold on both sides of a place of the document, with a bar there."""
         text = self.of(row)
-        if text is None:
+        if text is None or len(text) != self._spans.end[row] - self._spans.start[row]:
             return None
         place = cut - int(self._spans.start[row])
         head, tail = text[max(place - _AROUND, 0) : place], text[place : place + _AROUND]

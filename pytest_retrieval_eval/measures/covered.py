@@ -15,7 +15,7 @@ import numpy as np
 
 from pytest_retrieval_eval.collection.located import borders
 from pytest_retrieval_eval.errors import GateError, MeasureError
-from pytest_retrieval_eval.measures.evidence import Evidence, Given, register_evidence
+from pytest_retrieval_eval.measures.evidence import SPANS, Evidence, Given, register_evidence
 from pytest_retrieval_eval.measures.ranks import (
     Bools,
     Facts,
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _CELLS = 1 << 22  # cells that are looked at at once
 _NEVER = np.iinfo(np.int64).max
-SPANS = "spans"
 #: the lowest level of measures that read grades: anything above 0
 ABOVE_ZERO = float(np.nextafter(0.0, 1.0))
 
@@ -469,4 +468,4 @@ def _labels(spans: Spans) -> Qrels:
     return made
 
 
-register_evidence(SPANS, covered_spans)
+register_evidence(SPANS, covered_spans, "gold spans")

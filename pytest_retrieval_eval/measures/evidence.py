@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.spans import Spans
     from pytest_retrieval_eval.measures.ranks import JudgedRanks
 
-RANKS = "ranks"
+RANKS, SPANS = "ranks", "spans"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,12 +71,21 @@ def _judged_ranks(given: Given) -> Evidence:
 
 
 _kinds: dict[str, Find] = {RANKS: _judged_ranks}
+_words: dict[str, str] = {RANKS: "labels of documents"}
 
 
-def register_evidence(kind: str, find: Find) -> None:
-    """Add a kind of evidence, which definitions of measures then name in ``reads``. To add it again changes nothing."""
+def register_evidence(kind: str, find: Find, words: str) -> None:
+    """Add a kind of evidence, which definitions of measures then name in ``reads``; ``words`` are what sentences call
+    it. To add it again changes nothing.
+    """
     if _kinds.setdefault(kind, find) is not find:
         raise MeasureError(f"the evidence {kind!r} is registered already; give yours another name.")
+    _words[kind] = words
+
+
+def words_for(kind: str) -> str:
+    """What sentences call a kind of evidence."""
+    return _words[kind]
 
 
 def check_kind(kind: str, measure: str) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 
 from pytest_retrieval_eval.errors import MeasureError
 from pytest_retrieval_eval.measures import graded, registry
+from pytest_retrieval_eval.measures.evidence import words_for
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.orders import orders_of
 from pytest_retrieval_eval.measures.ranks import Floats, Ints, JudgedRanks
@@ -51,8 +52,8 @@ def _judged(ranks: JudgedRanks, measure: Measure) -> JudgedRanks:
     """A table of judged documents, which can be made anew; one of other evidence has more beside it."""
     if ranks.beside is not None:
         raise MeasureError(
-            f"{measure}: {measure.name} makes other lists of judged documents, and {measure.innermost} reads gold "
-            "spans or other evidence."
+            f"{measure}: {measure.name} makes other lists of judged documents, and {measure.innermost} reads "
+            f"{words_for(registry.reads(measure))}."
         )
     return ranks
 

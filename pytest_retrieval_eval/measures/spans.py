@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from pytest_retrieval_eval.measures import ranking
-from pytest_retrieval_eval.measures.covered import ABOVE_ZERO, SPANS, covered_of
+from pytest_retrieval_eval.measures.covered import ABOVE_ZERO, covered_of
+from pytest_retrieval_eval.measures.evidence import SPANS
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.ranks import Floats, JudgedRanks
 from pytest_retrieval_eval.measures.registry import Definition, Parameter, register

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from spans_reference import Reference
 from support import testdata
@@ -276,6 +276,7 @@ GOLD = st.lists(
     unique_by=lambda span: (span.doc_id, span.start, span.end),
 )
 HITS = st.lists(PART, max_size=7)
+unhurried = settings(deadline=None, max_examples=60)
 
 
 def measured(gold: list[Span], hits: list[tuple[str, int, int]], *names: str) -> dict[str, float]:
@@ -283,6 +284,7 @@ def measured(gold: list[Span], hits: list[tuple[str, int, int]], *names: str) ->
     return {str(scores.measure): scores.get("q", float("nan")) for scores in found}
 
 
+@unhurried
 @given(gold=GOLD, hits=HITS, k=st.integers(1, 8), share=st.sampled_from([0.25, 0.5, 2 / 3, 1.0]))
 def test_the_slow_reference_agrees(gold: list[Span], hits: list[tuple[str, int, int]], k: int, share: float) -> None:
     slow = Reference(gold, hits)
@@ -302,6 +304,7 @@ def test_the_slow_reference_agrees(gold: list[Span], hits: list[tuple[str, int, 
 # --- laws -------------------------------------------------------------------------------------------------------
 
 
+@unhurried
 @given(gold=GOLD, hits=HITS, more=PART, k=st.integers(1, 8))
 def test_coverage_never_falls_when_a_chunk_is_added(
     gold: list[Span], hits: list[tuple[str, int, int]], more: tuple[str, int, int], k: int
@@ -312,6 +315,7 @@ def test_coverage_never_falls_when_a_chunk_is_added(
         assert after[name] >= low - 1e-12
 
 
+@unhurried
 @given(gold=GOLD, hits=HITS.filter(bool), data=st.data())
 def test_characters_do_not_depend_on_how_a_chunk_is_split(
     gold: list[Span], hits: list[tuple[str, int, int]], data: st.DataObject
@@ -324,6 +328,7 @@ def test_characters_do_not_depend_on_how_a_chunk_is_split(
     assert measured(gold, split, *names) == pytest.approx(measured(gold, hits, *names), abs=1e-12)
 
 
+@unhurried
 @given(gold=GOLD)
 def test_the_best_order_scores_one(gold: list[Span]) -> None:
     """One hit for each group, the best grades first, each just its best span; gold that does not overlap."""
