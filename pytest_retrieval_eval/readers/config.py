@@ -168,8 +168,8 @@ _KINDS: Mapping[str, Callable[[Mapping[str, object], Path | None], Reader]] = {
 def shapes_from(value: object) -> Shapes:
     """Shapes from the name of a policy, or from a mapping of their sizes.
 
-    >>> shapes_from({"policy": "bucket", "tokens": 4096}).rows_at(64)
-    64
+    >>> shapes_from({"policy": "bucket", "tokens": 8192}).rows_at(64)
+    128
     """
     if isinstance(value, str):
         return Shapes(value)  # type: ignore[arg-type]

@@ -37,13 +37,13 @@ class Shapes:
     """A policy of shapes and its sizes; see the module.
 
     >>> Shapes().padded(33), Shapes("bucket").rows_at(64)
-    (64, 128)
+    (64, 64)
     """
 
     policy: Policy = "fixed"
     rows: int = 8
     step: int = 32
-    tokens: int = 8192
+    tokens: int = 4096
 
     def __post_init__(self) -> None:
         if self.policy not in POLICIES:
