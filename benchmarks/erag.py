@@ -11,8 +11,8 @@ Without ``--gpu``: a T5 of the size of t5-small with random weights reads 20 que
 * bucket and fixed: our reader under either policy of shapes.
 
 What our reader adds to the calls of ``generate`` that it makes is measured inside the same run. Then, apart: a baseline
-and a candidate that share 80 % of their documents, and a repeat, through the cache. Random weights never end a text, so a
-fifth of the vocabulary does here; how long answers are then is printed. The status is 1 where a target is missed.
+and a candidate that share 80 % of their documents, and a repeat, through the cache. Random weights never end a text: a
+fifth of the vocabulary does here, and how long answers are then is printed. The status is 1 where a target is missed.
 
 With ``--gpu`` (a CUDA device is needed): t5-small, t5-base and a causal model of a billion weights, random, in
 bfloat16; seconds a query, tokens a second and peak memory above the loaded model at each level: document, end to end
