@@ -17,7 +17,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 
 import pytest
 
@@ -35,12 +35,14 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.options import Options
     from pytest_retrieval_eval.gates.tojudge import Pair
     from pytest_retrieval_eval.gates.verdict import Verdict
+    from pytest_retrieval_eval.labels.source import LabelSource
+    from pytest_retrieval_eval.readers.cache import CachedReader
 
 SESSION = pytest.StashKey[Session]()
 ATTEMPT = pytest.StashKey[Attempt]()
 IS_GATE = pytest.StashKey[bool]()  # an item that is a gate itself and asks for no assertion fixture
 MARKER = "retrieval"
-OVERRIDABLE = ("retriever", "retrieval_dataset", "retrieval_run", "retrieval_baseline")
+OVERRIDABLE = ("retriever", "retrieval_dataset", "retrieval_run", "retrieval_baseline", "retrieval_reader")
 UNREAD = ("retrieval_queries", "retrieval_qrels", "retrieval_spans")  # parts of retrieval_dataset, for reading in tests
 _NOT_THE_USERS = ("pytest_retrieval_eval", "_pytest", "pytest", "pluggy")
 OUR_FIXTURES = "pytest_retrieval_eval.fixtures"
@@ -229,7 +231,7 @@ def evading_fixture(node: pytest.Item, outcome: BaseException) -> str | None:
 
 def _is_assertion(node: pytest.Item, name: str) -> bool:
     """Whether that name is an assertion fixture of ours for this test."""
-    ours = name.removeprefix("assert_") in ("metric", "gate", "gate_family") or name.endswith("_at")
+    ours = name.removeprefix("assert_") in ("metric", "gate", "gate_family", "erag") or name.endswith("_at")
     return ours and is_ours(fixture_definition(node, name))
 
 
@@ -331,6 +333,35 @@ class FixtureBench:
             return Baseline(candidate, value, updated=True)
         command = f"pytest --retrieval-update=new {shlex.quote(self._node.nodeid)}"
         return Baseline(read_baseline(path, how_to_create=command), value)
+
+    def labels(self, name: str, options: Options) -> LabelSource:
+        """The source of labels of that name; ``erag`` reads with the gate's reader, else with the project's."""
+        from pytest_retrieval_eval.labels.source import ERAG, source
+
+        if name != ERAG:
+            return source(name)
+        from pytest_retrieval_eval.labels.erag import METRIC, Erag
+        from pytest_retrieval_eval.readers.absent import AbsentReaderError
+
+        try:
+            reader = self._reader(options.reader)
+        except AbsentReaderError as error:
+            self._without_reader(error)
+        return Erag(reader, options.answer_metric or METRIC, absent=self._without_reader)
+
+    def _reader(self, given: object) -> CachedReader:
+        """The reader that a gate names, else the fixture's."""
+        if given is not None:
+            return self._session.reader(given, self._session.settings.root)
+        return self._session.reader(ask(self._request, "retrieval_reader"))
+
+    def _without_reader(self, error: GateError) -> NoReturn:
+        """A reader that cannot be had here: on a desk the test is skipped, in a pipeline it is not green."""
+        if self._session.settings.skip_without_reader:
+            pytest.skip(str(error))
+        raise GateError(
+            f"{error}. Where CI is set this is an error; --retrieval-allow-missing-reader skips the gate instead"
+        ) from None
 
     def keep_texts(
         self, baseline: Baseline, dataset: Dataset, texts: Mapping[str, Document], digests: Mapping[str, str | None]

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.measured import Measured
     from pytest_retrieval_eval.gates.target import Target
     from pytest_retrieval_eval.gates.verdict import Verdict
+    from pytest_retrieval_eval.readers.cache import CachedReader
     from pytest_retrieval_eval.readers.store import ReadingCache
 
 T = TypeVar("T")
@@ -121,6 +122,18 @@ def retrieval_baseline(request: pytest.FixtureRequest, retrieval_context: Contex
 
 
 @pytest.fixture(scope="session")
+def retrieval_reader(request: pytest.FixtureRequest, retrieval_context: ContextKey) -> object:
+    """The language model that reads for labels="erag". Override it with a reader, its settings, or a function."""
+    _takes_no_parameter(request)
+    session = session_of(request.config)
+    if session.settings.reader is None:
+        from pytest_retrieval_eval.labels.erag import NO_READER
+
+        raise GateError(NO_READER)
+    return session.reader(session.settings.reader, session.settings.reader_root)
+
+
+@pytest.fixture(scope="session")
 def retrieval_once(request: pytest.FixtureRequest) -> Callable[[str, Callable[[], T]], T]:
     """`retrieval_once(key, make)`: a value made once a session, also under pytest-xdist."""
     return session_of(request.config).once.get
@@ -174,6 +187,12 @@ def spans(retrieval_spans: Spans) -> Spans:
 def run(retrieval_run: Run) -> Run:
     """The run under test."""
     return retrieval_run
+
+
+@pytest.fixture
+def reader(request: pytest.FixtureRequest, retrieval_reader: object) -> CachedReader:
+    """The reader of the project, behind the cache of its readings."""
+    return session_of(request.config).reader(retrieval_reader)
 
 
 @pytest.fixture

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
     from pytest_retrieval_eval.collection.run import Run
     from pytest_retrieval_eval.gates.bench import Baseline
+    from pytest_retrieval_eval.readers.cache import CachedReader
 
 # irds:beir/scifact/test, git:origin/main:PATH, s3://…: not a path beside the file. One letter is a drive.
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)
@@ -164,6 +165,10 @@ class GateFileBench(FixtureBench):
     def baseline(self, dataset: Dataset, name: str | None, candidate: Run) -> Baseline:
         """The stored run that the gate names, else the file's, else the test's."""
         return super().baseline(dataset, name if name is not None else self._entry.baseline, candidate)
+
+    def _reader(self, given: object) -> CachedReader:
+        """The file's reader, whose paths are relative to it, else the project's."""
+        return super()._reader(None) if given is None else self._session.reader(given, self._content.path.parent)
 
     def _named(self, ref: str | Path | Run) -> Run:
         if not isinstance(ref, str):

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.measured import Measured
     from pytest_retrieval_eval.gates.tojudge import Pair
     from pytest_retrieval_eval.gates.verdict import Verdict
+    from pytest_retrieval_eval.readers.cache import CachedReader
     from pytest_retrieval_eval.readers.counters import Counters
     from pytest_retrieval_eval.readers.store import ReadingCache
 
@@ -157,6 +158,7 @@ class Session:
         self._runs: dict[Path | str, Run] = {}
         self._staged: dict[tuple[str, ...], StagedFile] = {}
         self._parts: dict[str, Mapping[str, str]] = {}
+        self._readers: dict[object, tuple[object, CachedReader]] = {}
 
     @cached_property
     def folder(self) -> Path:
@@ -185,6 +187,23 @@ class Session:
         since = self.once.get("since when readings are fresh", time.time)
         return ReadingCache(self.settings.cache, self.settings.cache_mode, since=since)
 
+    def reader(self, given: object, root: Path | None = None) -> CachedReader:
+        """A reader behind the cache of this session; the same settings, or the same object, are one reader.
+
+        ``given`` is a reader, its settings (paths in them may be relative to ``root``), or a function of a query and
+        texts, of which nothing is kept, since it has no identity.
+        """
+        from pytest_retrieval_eval.readers.cache import CachedReader
+        from pytest_retrieval_eval.readers.session import behind_cache, key_of
+
+        if isinstance(given, CachedReader):
+            return given
+        key = key_of(given, root)
+        if key not in self._readers:
+            # The object is kept beside, since its id is only its own while it lives.
+            self._readers[key] = given, behind_cache(given, root or self.settings.root, self.readings)
+        return self._readers[key][1]
+
     def readings_told(self) -> dict[str, object] | None:
         """What the readers of this process did, in builtin types; None where none was used."""
         if "readings" not in self.__dict__ or not self.readings.clients:
@@ -192,6 +211,8 @@ class Session:
         from pytest_retrieval_eval.readers.cache import told
 
         counters, notes = told(self.readings)
+        for _, reader in self._readers.values():
+            reader.close()
         self.readings.close()
         return {"counters": counters.to_dict(), "notes": notes}
 

@@ -97,6 +97,13 @@ INI = (
         "folder of what language models have read, so that they read it once",
     ),
     Ini(
+        "retrieval_reader",
+        "string",
+        "",
+        "the language model that reads for labels=erag: settings such as {kind: transformers, model: models/reader}, "
+        "or a YAML or JSON file of them",
+    ),
+    Ini(
         "retrieval_weak_drop",
         "float",
         0.02,
@@ -137,6 +144,11 @@ FLAGS = (
         {"metavar": "report|write"},
     ),
     Flag(
+        "--retrieval-allow-missing-reader",
+        "skip gates whose reader cannot be had on this machine also where the environment variable CI is set",
+        {"action": "store_true"},
+    ),
+    Flag(
         "--retrieval-update-in-ci",
         "allow --retrieval-update and --retrieval-reanchor=write where the environment variable CI is set",
         {"action": "store_true"},
@@ -171,6 +183,9 @@ class Settings:
     cache: Path = Path(CACHE)
     cache_mode: Literal["rw", "ro", "refresh", "off"] = "rw"
     reanchor: Literal["report", "write"] | None = None
+    reader: Mapping[str, object] | None = None
+    reader_root: Path = Path()
+    skip_without_reader: bool = True
 
     @classmethod
     def parse(
@@ -212,6 +227,7 @@ class Settings:
         weak_drop = cast(float, ini.get("retrieval_weak_drop", 0.02))
         if not 0 <= weak_drop < 1e9:
             raise SettingsError(f"retrieval_weak_drop = {weak_drop}: expected 0 or more")
+        reader, reader_root = _reader(str(ini.get("retrieval_reader") or ""), root)
         save = options.get("retrieval_save_runs")
         directory = str(ini.get("retrieval_baseline_dir") or "")
         return cls(
@@ -237,6 +253,10 @@ class Settings:
             cache=root / str(ini.get("retrieval_cache") or CACHE),
             cache_mode=cast('Literal["rw", "ro", "refresh", "off"]', mode),
             reanchor=cast("Literal['report', 'write'] | None", reanchor),
+            reader=reader,
+            reader_root=reader_root,
+            # A pipeline that cannot measure what it is there for must not be green.
+            skip_without_reader=not ci or bool(options.get("retrieval_allow_missing_reader")),
         )
 
     @property
@@ -264,6 +284,32 @@ class Settings:
             f"there is no {what} {name!r}: it is neither a name of retrieval_{what}s nor a path below {self.root}; "
             f"{did_you_mean(name, known)}"
         )
+
+
+def _reader(text: str, root: Path) -> tuple[dict[str, object] | None, Path]:
+    """The settings of the reader, and the folder that their paths are relative to."""
+    if not text.strip():
+        return None, root
+    import yaml  # only a project that has a reader pays for it
+
+    place, folder, source = "retrieval_reader", root, text
+    if text.strip().lower().endswith((".yaml", ".yml", ".json")) and "\n" not in text.strip():
+        file = root / text.strip()
+        place, folder = f"retrieval_reader: {file}", file.parent
+        try:
+            source = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise SettingsError(f"{place}: cannot be read: {error}") from None
+    try:
+        found = yaml.safe_load(source)
+    except yaml.YAMLError as error:
+        raise SettingsError(f"{place}: this is no YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(found, dict) or not isinstance(found.get("kind"), str):
+        raise SettingsError(
+            f"{place}: expected the settings of a reader with their kind, such as "
+            f"{{kind: transformers, model: models/reader}}, not {str(found)[:60]!r}"
+        )
+    return {str(key): value for key, value in found.items()}, folder
 
 
 def _gate_files(ini: Mapping[str, object]) -> tuple[str, ...]:

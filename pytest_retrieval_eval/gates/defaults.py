@@ -9,12 +9,17 @@ from dataclasses import replace
 from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean
 from pytest_retrieval_eval.gates.options import KEYWORDS, Options
 from pytest_retrieval_eval.gates.wording import shown
-from pytest_retrieval_eval.labels.source import NAMES, is_pooled
+from pytest_retrieval_eval.labels.source import ERAG, NAMES, is_pooled
 
 NAME = "retrieval_defaults"
 
 # Values with an ini value of their own.
-_ELSEWHERE = {"dataset": "retrieval_datasets", "run": "retrieval_run", "baseline": "retrieval_baseline"}
+_ELSEWHERE = {
+    "dataset": "retrieval_datasets",
+    "run": "retrieval_run",
+    "baseline": "retrieval_baseline",
+    "reader": "retrieval_reader",
+}
 # A default of these is for the gates that read it, and stands alone; here is what makes a gate read it.
 _READ_WITH: dict[str, dict[str, object]] = {
     "allow": {"rule": "each"},
@@ -22,6 +27,7 @@ _READ_WITH: dict[str, dict[str, object]] = {
     "correction": {"rule": "significant"},
     "normalise": {"labels": "contains(kilt)"},
     "pool": {"labels": "contains(kilt)"},
+    "answer_metric": {"labels": ERAG},
 }
 
 
@@ -35,6 +41,8 @@ def check_defaults(defaults: Mapping[str, object]) -> None:
             raise SettingsError(f"{NAME}: a gate has no default {shown(name)!r}; {did_you_mean(name, known)}")
         if value is None:
             raise SettingsError(f"{NAME}: {name} has no value; give one, or leave the line out")
+        if name == "answer_metric" and isinstance(value, str):
+            continue  # whether there is one of that name is known once the hooks have been asked
         try:
             Options.of(**{**_READ_WITH.get(name, {}), name: value})
         except GateError as error:
@@ -45,8 +53,8 @@ def with_defaults(defaults: Mapping[str, object], keywords: Mapping[str, object]
     """Options from ``keywords``, and from the defaults where they are silent; None as a keyword is no silence.
 
     A default that the gate does not read (``allow`` under another rule, ``min_n`` without slices, ``correction``
-    for one comparison, ``pool`` with labels that do not depend on the runs) is left out; ``several``: the gate is a
-    family of comparisons.
+    for one comparison, ``pool`` with labels that do not depend on the runs, ``answer_metric`` where nobody reads) is
+    left out; ``several``: the gate is a family of comparisons.
 
     >>> with_defaults({"rule": "each", "allow": 2, "min_n": 20}, {}).allow
     2
@@ -64,6 +72,7 @@ def with_defaults(defaults: Mapping[str, object], keywords: Mapping[str, object]
         "correction": both.get("rule") != "significant" or not (several or both.get("by") is not None),
         "normalise": fixed,
         "pool": fixed,
+        "answer_metric": not reads_answers(labels),
     }
     used = {name: value for name, value in used.items() if not unread.get(name, False)}
     try:
@@ -71,6 +80,11 @@ def with_defaults(defaults: Mapping[str, object], keywords: Mapping[str, object]
     except GateError as error:
         name_defaults(error, used)
         raise error.with_traceback(None) from None
+
+
+def reads_answers(labels: object) -> bool:
+    """Whether a reader's answers are among the sources of these labels."""
+    return labels == ERAG or (isinstance(labels, (list, tuple)) and ERAG in labels)
 
 
 def _pooled(labels: object) -> bool:

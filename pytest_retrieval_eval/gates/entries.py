@@ -16,12 +16,12 @@ from typing import NoReturn, cast
 import yaml
 
 from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean
-from pytest_retrieval_eval.gates.defaults import with_defaults
+from pytest_retrieval_eval.gates.defaults import reads_answers, with_defaults
 from pytest_retrieval_eval.gates.families import parse_gates
 from pytest_retrieval_eval.gates.options import KEYWORDS
 from pytest_retrieval_eval.gates.wording import shown
 
-HEADER = ("dataset", "split", "run", "runs", "baseline", "retriever", "defaults", "gates")
+HEADER = ("dataset", "split", "run", "runs", "baseline", "retriever", "reader", "defaults", "gates")
 DEFAULTS = tuple(name for name in KEYWORDS if name not in HEADER)
 ENTRY = ("gate", *KEYWORDS, "baseline", "marks", "xfail")
 NAME = re.compile(r"[A-Za-z0-9._-]+\Z")
@@ -177,6 +177,7 @@ def _entry(
         for word, (_, value) in own.items()
         if word in KEYWORDS and word not in HEADER
     )
+    _reader_of(reader, own, header, options, project)
     values = {word: value for word, (_, value) in options.items()}
     datasets, run, baseline = (_own_or_header(reader, own, header, word) for word in ("dataset", "run", "baseline"))
     try:
@@ -198,6 +199,20 @@ def _entry(
         marks=_marks(reader, own),
         xfail=xfail,
     )
+
+
+def _reader_of(
+    reader: _Reader,
+    own: _Map,
+    header: _Map,
+    options: dict[str, tuple[yaml.Node, object]],
+    project: Mapping[str, object],
+) -> None:
+    """The settings of the gate's reader, else of the file's: those are for the gates for which something is read."""
+    labels = options["labels"][1] if "labels" in options else project.get("labels")
+    if "reader" in own or ("reader" in header and reads_answers(labels)):
+        node = (own if "reader" in own else header)["reader"][1]
+        options["reader"] = node, reader.settings("reader", node)
 
 
 def _texts(reader: _Reader, node: yaml.Node) -> tuple[str, ...]:
@@ -335,7 +350,15 @@ class _Reader:
 
     def value(self, node: yaml.Node) -> object:
         """A node as Python's value: one, a list, or tags with values or lists of values."""
-        return self._value(node)[0]
+        value, depth = self._value(node)
+        if depth > 2:
+            self.fail(node, "this value is nested too deeply: a tag's value is one value or a list of values")
+        return value
+
+    def settings(self, key: str, node: yaml.Node) -> dict[str, object]:
+        """The settings under ``key``: a mapping, in which mappings may stand."""
+        self.mapping(node, f"{key}:")
+        return cast("dict[str, object]", self._value(node)[0])
 
     def _value(self, node: yaml.Node) -> tuple[object, int]:
         """The value and how deep it is nested; read once, however often an alias names it."""
@@ -358,10 +381,7 @@ class _Reader:
         else:
             inner = [self._value(each) for each in node.value]
             made = [value for value, _ in inner]
-        depth = 1 + max((deep for _, deep in inner), default=0)
-        if depth > 2:
-            self.fail(node, "this value is nested too deeply: a tag's value is one value or a list of values")
-        return made, depth
+        return made, 1 + max((deep for _, deep in inner), default=0)
 
     @staticmethod
     def _scalar(node: yaml.ScalarNode) -> object:

@@ -62,10 +62,9 @@ def label_runs(
     measure: str,
 ) -> Labels:
     """The labels of a comparison of ``runs`` (the candidate first) over their first ``depth`` ranks."""
-    from_names: Callable[[str], LabelSource] = getattr(bench, "labels", source)
     if "spans" in _names(options):
         _tell(bench, dataset)
-    made = combined([tolerating(from_names(name), options.allow_stale) for name in _names(options)])
+    made = combined([tolerating(source_of(name, bench, options), options.allow_stale) for name in _names(options)])
     others = [_opened(bench.run(dataset, ref), dataset, options) for ref in options.pool]
     every = list({id(run): run for run in (*runs, *others)}.values())
     labelling = made.label(dataset, every, depth=depth, select=select)
@@ -95,6 +94,12 @@ def label_runs(
         digests=labelling.digests,
         texts=labelling.texts,
     )
+
+
+def source_of(name: str, bench: Bench, options: Options) -> LabelSource:
+    """The source of that name: the bench's own, where it brings some; it knows who reads."""
+    made: Callable[[str, Options], LabelSource] | None = getattr(bench, "labels", None)
+    return source(name) if made is None else made(name, options)
 
 
 def other_evidence(

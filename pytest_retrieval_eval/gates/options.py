@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from pytest_retrieval_eval.errors import SettingsError, did_you_mean
 from pytest_retrieval_eval.gates.target import OperandError, real_number
 from pytest_retrieval_eval.gates.wording import joined, shown
-from pytest_retrieval_eval.labels.source import check_name, is_pooled
+from pytest_retrieval_eval.labels.answers import Metric, metric
+from pytest_retrieval_eval.labels.source import ERAG, check_name, is_pooled
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.readers.reading import Reader
 
 RULES = ("mean", "noninferior", "significant", "each")
 CORRECTIONS = ("holm", "bh", "none")
@@ -29,8 +31,8 @@ class Options:
     Args:
         run: the run under test: a name, a path or a Run; None is the session's.
         dataset: a dataset's name; None is the first.
-        labels: the source of relevance labels (``qrels``, ``spans``, ``contains(kilt)``, ``contains(dpr)``), or several
-            of which the first that has a grade wins; None is ``qrels``.
+        labels: the source of relevance labels (``qrels``, ``spans``, ``contains(kilt)``, ``contains(dpr)``, ``erag``),
+            or several of which the first that has a grade wins; None is ``qrels``.
         where: tags that select queries; a list means any of, several keys mean and.
         by: a tag; the gate is decided for the queries of each of its values.
         min_n: with ``by``, how many counted queries a slice needs to decide anything.
@@ -51,6 +53,9 @@ class Options:
         pool: further runs whose documents belong to the pool, by name or path.
         allow_stale: how many gold spans may be stale (their passage lost in the edited source, or in several
             places there); they are left out on both sides.
+        reader: with the labels ``erag``, who reads: the settings of a reader; None is the project's.
+        answer_metric: with the labels ``erag``, how an answer is held against the gold answers (``em``, ``f1``,
+            ``rouge_l``, ``accuracy``, or one's own); None is ``em``.
         defaulted: no keyword: those of the keywords above that the project's defaults gave, with their values.
 
     >>> Options.of(rule="significant", alpha=0.01).alpha
@@ -77,6 +82,8 @@ class Options:
     unit: Literal["document"] | None = None
     normalise: Literal["pool", "list"] | None = None
     pool: tuple[str, ...] = ()
+    reader: Mapping[str, object] | Reader | None = None
+    answer_metric: str | Metric | None = None
     defaulted: Mapping[str, object] = field(default_factory=dict, compare=False)
 
     @classmethod
@@ -98,6 +105,7 @@ class Options:
             raise SettingsError(f"dataset= takes a dataset's name, not {_a(self.dataset)}")
         self._check_labels()
         self._check_pool()
+        self._check_reading()
         self._check_where()
         if self.rule not in RULES:
             raise SettingsError(f"{_a(self.rule)} is not a rule; the rules are {joined(RULES)}")
@@ -152,6 +160,22 @@ class Options:
                 f"{word}= says which documents R and the ideal order are made of where only what the runs return is "
                 f"labelled; labels={', '.join(labels)} do not depend on the runs: leave it out"
             )
+
+    def _check_reading(self) -> None:
+        sources = (self.labels,) if isinstance(self.labels, str) else self.labels or ()
+        for name in ("reader", "answer_metric"):
+            if getattr(self, name) is not None and ERAG not in sources:
+                raise SettingsError(f"{name}= is about what a reader answers, for labels='erag' alone: leave it out")
+        reader, named = self.reader, self.answer_metric
+        if isinstance(reader, Mapping):
+            if not isinstance(reader.get("kind"), str):
+                raise SettingsError(f"reader= takes settings with a kind, such as kind: transformers, not {_a(reader)}")
+        elif reader is not None and not (hasattr(reader, "read") and hasattr(reader, "identity")):
+            raise SettingsError(f"reader= takes the settings of a reader, or a reader, not {_a(reader)}")
+        if named is not None:
+            if not isinstance(named, str) and not callable(named):
+                raise SettingsError(f"answer_metric= takes the name of a metric, or a function, not {_a(named)}")
+            metric(named)
 
     def _check_where(self) -> None:
         if self.where is None:

@@ -9,7 +9,7 @@ import json
 import re
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,6 +21,7 @@ _TEXT = {"type": "string", "minLength": 1}
 _NAME = {"type": ["string", "number", "boolean"]}
 _NAMES = {"anyOf": [_NAME, {"type": "array", "items": _NAME, "minItems": 1, "uniqueItems": True}]}
 _GATE = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1, "uniqueItems": True}]}
+_READER = {"type": "object", "required": ["kind"], "properties": {"kind": _TEXT}}
 _VALUE = {"type": ["string", "number", "boolean", "null"]}
 
 _DESCRIPTIONS = {
@@ -30,6 +31,7 @@ _DESCRIPTIONS = {
     "run": "The run under test: a name of runs: or of the ini value retrieval_runs, or a file relative to this one.",
     "runs": "Names for run files, relative to this file, that gates use in run: and against(NAME).",
     "baseline": "The baseline that `baseline` means in a gate.",
+    "reader": "Who reads for labels: erag: its settings, such as {kind: transformers, model: models/reader}.",
     "retriever": "The system under test, MODULE:NAME, such as myapp.search:search; without it the fixture retriever.",
     "defaults": "Options of every gate that does not set them itself.",
     "gates": "NAME: a gate. Each is one test item, FILE::NAME.",
@@ -57,6 +59,7 @@ def schema() -> dict[str, Any]:
         "run": _NAME,
         "runs": {"type": "object", "additionalProperties": _NAME, "minProperties": 1},
         "baseline": _NAME,
+        "reader": _READER,
         "retriever": {**_TEXT, "pattern": "^[^:/]+:[^:/]+$"},
         "defaults": _object({name: options[name] for name in DEFAULTS}),
         "gates": {
@@ -87,12 +90,12 @@ def _object(properties: Mapping[str, Any], required: list[str] | None = None) ->
 def _options() -> dict[str, dict[str, Any]]:
     """Each keyword of a gate, from the types and the docstring of :class:`Options`."""
     # Run is imported for types only, and a file holds none.
-    hints = typing.get_type_hints(Options, localns={"Run": type(None)})
+    hints = typing.get_type_hints(Options, localns={"Run": type(None), "Reader": type(None)})
     text = re.sub(r"\n {8,}(?=\S)(?!\w+: )", " ", Options.__doc__ or "")
     told = dict(re.findall(r"^ *(\w+): (.+)$", text, re.MULTILINE))
     found = {}
     for name in KEYWORDS:
-        made = _of_type(hints[name])
+        made = dict(_READER) if name == "reader" else _of_type(hints[name])
         if name == "rule":
             made = {"enum": list(RULES)}
         if name in told:
@@ -107,7 +110,8 @@ def _of_type(hint: Any) -> dict[str, Any]:
     if origin in (typing.Union, types.UnionType):
         kinds: list[dict[str, Any]] = []
         for each in inner:
-            made = _of_type(each) if each not in (type(None), Path) else None
+            told = each not in (type(None), Path) and typing.get_origin(each) is not Callable
+            made = _of_type(each) if told else None
             if made is not None and made not in kinds:
                 kinds.append(made)
         return kinds[0] if len(kinds) == 1 else {"anyOf": kinds}

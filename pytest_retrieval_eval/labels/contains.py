@@ -9,7 +9,7 @@ from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean
 from pytest_retrieval_eval.labels.containment import KINDS, found_in
 from pytest_retrieval_eval.labels.scorable import scorable
 from pytest_retrieval_eval.labels.source import Labelling, qrels_from
-from pytest_retrieval_eval.labels.texts import pool_of
+from pytest_retrieval_eval.labels.texts import changed_note, pool_of
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
@@ -72,7 +72,7 @@ class Contains:
 
         notes = list(chosen.notes)
         if pool.changed:
-            notes.append(_changed(pool.changed))
+            notes.append(changed_note(pool.changed))
         return Labelling(
             lambda run: by_run[id(run)],
             notes=tuple(notes),
@@ -93,9 +93,3 @@ class Contains:
                 f"{queries} queries: are {dataset.answers.source if dataset.answers else 'these'} the answers of these "
                 "queries, and in the language of the documents?"
             )
-
-
-def _changed(doc_ids: Sequence[str]) -> str:
-    what = "1 document" if len(doc_ids) == 1 else f"{len(doc_ids)} documents"
-    more = f" and {len(doc_ids) - 5} more" if len(doc_ids) > 5 else ""
-    return f"the text of {what} is not the same for both sides, and each reads its own: {', '.join(doc_ids[:5])}{more}"

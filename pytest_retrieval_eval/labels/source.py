@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.run import Run
 
 
+ERAG = "erag"
+
+
 def _nothing(query_id: str, doc_id: str) -> str | None:
     return None
 
@@ -171,11 +174,18 @@ def _spans() -> LabelSource:
     return SpansSource()
 
 
+def _erag() -> LabelSource:
+    from pytest_retrieval_eval.labels.erag import Erag
+
+    return Erag()  # without a reader: whoever gates gives one
+
+
 _SOURCES: dict[str, Callable[[], LabelSource]] = {
     "qrels": QrelsSource,
     "spans": _spans,
     "contains(kilt)": _contains("kilt"),
     "contains(dpr)": _contains("dpr"),
+    ERAG: _erag,
 }
 NAMES: tuple[str, ...] = tuple(_SOURCES)
 """What ``labels=`` takes."""
@@ -194,7 +204,7 @@ def check_name(name: object) -> str:
 
 
 def source(name: str) -> LabelSource:
-    """The source of that name."""
+    """The source of that name; ``erag`` is one without a reader, which cannot label yet."""
     return _SOURCES[check_name(name)]()
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
     from pytest_retrieval_eval.collection.run import Ranking, Run
 
-_NAMED = 5  # how many documents without a text an error names
+_NAMED = 5  # how many documents a sentence names
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,16 @@ def pool_of(dataset: Dataset, runs: Sequence[Run], query_ids: Sequence[str], dep
     texts = tuple({doc: own.get(doc) or today.get(doc) or stored[doc] for doc in every} for own in kept)
     changed = tuple(doc for doc in every if any(each[doc] != texts[0][doc] for each in texts[1:]))
     return Pool(tops, texts, changed)
+
+
+def changed_note(doc_ids: Sequence[str]) -> str:
+    """The sentence on documents whose text is not the same for all runs."""
+    what = "1 document" if len(doc_ids) == 1 else f"{len(doc_ids)} documents"
+    more = f" and {len(doc_ids) - _NAMED} more" if len(doc_ids) > _NAMED else ""
+    return (
+        f"the text of {what} is not the same for both sides, and each reads its own: "
+        f"{', '.join(doc_ids[:_NAMED])}{more}"
+    )
 
 
 def _today(dataset: Dataset, rankings: Sequence[Mapping[str, Ranking]], doc_ids: Sequence[str]) -> dict[str, Document]:

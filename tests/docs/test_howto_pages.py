@@ -15,6 +15,7 @@ from support import ROOT
         "how-to/unjudged.md",
         "how-to/answers.md",
         "how-to/chunks.md",
+        "how-to/erag.md",
         "how-to/new-chunker.md",
         "how-to/stale-gold.md",
         "reference/formats.md",

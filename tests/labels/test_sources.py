@@ -132,7 +132,7 @@ class PluggedBench(MemoryBench):
         super().__init__(*arguments, **runs)
         self.source = source
 
-    def labels(self, name):
+    def labels(self, name, options):
         return self.source
 
 
@@ -244,7 +244,7 @@ def test_what_is_missing():
 
 
 class Mixed(PluggedBench):
-    def labels(self, name):
+    def labels(self, name, options):
         return self.source if name == "contains(dpr)" else source_of(name)
 
 

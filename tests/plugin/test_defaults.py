@@ -210,12 +210,13 @@ def test_every_keyword_has_a_default_or_an_ini_value_of_its_own():
         "allow_stale": 1,
         "normalise": "list",
         "pool": ("bm25",),
+        "answer_metric": "f1",
     }
-    assert set(values) | {"run", "dataset"} == set(KEYWORDS)
+    assert set(values) | {"run", "dataset", "reader"} == set(KEYWORDS)
     check_defaults(values)
     pooled = {"labels": "contains(kilt)"}
     reading = {"allow": {"rule": "each"}, "min_n": {"by": "type"}, "correction": {"rule": "significant", "by": "t"}}
-    reading |= {"normalise": pooled, "pool": pooled}
+    reading |= {"normalise": pooled, "pool": pooled, "answer_metric": {"labels": "erag"}}
     for name, value in values.items():
         options = with_defaults({name: value}, reading.get(name, {}))
         assert getattr(options, name) == value

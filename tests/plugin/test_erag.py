@@ -1,0 +1,236 @@
+"""Gates on what a reader can answer, in a session: what is read, workers, failures, configuration."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+CORPUS = {"a": "14 days", "b": "It rains", "c": "Ask in Graz", "d": "two weeks", "e": "Umeå"}
+ANSWERS = {"q1": ["14 days"], "q2": ["rains", "it rains!"], "q3": ["Two weeks"], "q4": ["umeå"]}
+#: The labels of these lists are 1 0, 0 1, 0 0 1 and none: hit@2 is 0.5, hit@1 0.25.
+HITS = {"q1": ["a", "b"], "q2": ["c", "b"], "q3": ["c", "a", "d"], "q4": []}
+READER = '''
+import os
+
+LOG = {log!r}
+
+def answer(query, texts):
+    """Answers with the document, and counts."""
+    handle = os.open(LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.write(handle, (query + "|" + "|".join(texts) + "\\n").encode())
+    os.close(handle)
+    {body}
+    return texts[0] if texts else "14 days"
+'''
+FIXTURE = """
+import pytest
+from myreader import answer
+from pytest_retrieval_eval.readers.callable_reader import CallableReader
+
+@pytest.fixture(scope="session")
+def retrieval_reader():
+    return CallableReader(answer, identity="the document itself, v1")
+"""
+TEST = """
+import pytest
+
+pytestmark = pytest.mark.retrieval(labels="erag")
+
+def test_hit(metric):
+    assert metric("hit@2") >= 0.5
+
+def test_rank(metric):
+    assert metric("mrr@2") >= 0.3
+
+def test_f1(metric):
+    assert metric("hit@2", answer_metric="f1") >= 0.5
+
+def test_deeper(metric):
+    assert metric("hit@3") >= 0.7
+"""
+
+
+class Reading:
+    """A project with answers, a reader that counts, and gates on what it answers."""
+
+    def __init__(self, project):
+        self.project, self.path = project, project.path
+        self.folder = project.path / "eval/small"
+        self.log = project.path / "log"
+        self.corpus(CORPUS)
+        self.answers(ANSWERS)
+        self.reader()
+        project.conftest(HITS)
+        conftest = project.path / "conftest.py"
+        conftest.write_text(conftest.read_text() + FIXTURE)
+        project.test(TEST)
+
+    def corpus(self, texts):
+        rows = [{"_id": doc, "title": "", "text": text} for doc, text in texts.items()]
+        (self.folder / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def answers(self, answers):
+        rows = [{"query_id": query, "answers": found} for query, found in answers.items()]
+        (self.folder / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def reader(self, body="pass"):
+        (self.path / "myreader.py").write_text(READER.format(log=str(self.log), body=body))
+
+    def run(self, *arguments):
+        self.log.unlink(missing_ok=True)
+        return self.project.run(*arguments)
+
+    @property
+    def calls(self):
+        return sorted(self.log.read_text(encoding="utf-8").splitlines()) if self.log.exists() else []
+
+
+@pytest.fixture
+def reading(project):
+    return Reading(project)
+
+
+def test_each_pair_is_read_once_and_never_again(reading, dist):
+    result = reading.run(*dist)
+    result.assert_outcomes(passed=4)
+    # Two of q1, two of q2, three of q3, none of q4; the metric and the measure ask for nothing more.
+    assert len(reading.calls) == len(set(reading.calls)) == 7
+    result.stdout.re_match_lines([r"reader: \d+ hits?, \d+ miss(es)?.*, 7 calls, tokens unknown, \d+\.\d s"])
+    result = reading.run(*dist)
+    result.assert_outcomes(passed=4)
+    assert reading.calls == []
+    result.stdout.re_match_lines([r"reader: \d+ hits, 0 misses, 0 calls"])
+    # A full cache that may only be read needs no reader that works.
+    reading.reader("raise RuntimeError('there is no model here')")
+    reading.run("--retrieval-cache-mode=ro", *dist).assert_outcomes(passed=4)
+    assert reading.calls == []
+    # One changed document is one call for each query that returns it.
+    reading.reader()
+    reading.corpus({**CORPUS, "c": "Ask in Vienna"})
+    reading.run(*dist).assert_outcomes(passed=4)
+    assert [call.rpartition("|")[2] for call in reading.calls] == ["Ask in Vienna"] * 2
+
+
+def test_a_run_that_shares_its_documents_costs_what_is_new(reading):
+    reading.run().assert_outcomes(passed=4)
+    # Of the five documents of these lists four were read.
+    reading.project.run_file("runs/new.trec", {"q1": ["b", "a"], "q2": ["b", "c"], "q3": ["e"], "q4": []})
+    reading.project.test(
+        "def test_it(metric):\n    assert metric('hit@2', labels='erag', run='runs/new.trec') >= 0.2\n"
+    )
+    reading.run().assert_outcomes(passed=1)
+    assert reading.calls == ["third question|Umeå"]
+
+
+def test_a_document_that_stands_twice_is_read_once(reading):
+    reading.project.run_file("runs/one.trec", {"q1": ["b", "a"], "q2": ["b"], "q3": ["d"], "q4": []})
+    reading.corpus({**CORPUS, "b": CORPUS["a"]})
+    reading.project.test(
+        "def test_it(metric):\n    assert metric('precision@2', labels='erag', run='runs/one.trec') >= 0.374\n"
+    )
+    # The two documents of q1 have one text: both are right, and one call says so.
+    reading.run().assert_outcomes(passed=1)
+    assert reading.calls == ["first question|14 days", "second question|14 days", "third question|two weeks"]
+
+
+def test_a_reading_that_fails_is_no_label(reading, dist):
+    reading.reader("if 'rains' in texts[0]: raise TimeoutError('the server is gone')")
+    result = reading.run(*dist)
+    result.assert_outcomes(failed=4)
+    text = result.stdout.str()
+    assert "GateError: labels=erag: 2 queries of small could not be labelled: q1, q2" in text
+    assert "the reader failed for b: TimeoutError: the server is gone" in text
+    # Left out of both sides where that is tolerated; the readings that came are kept.
+    reading.project.test(
+        "def test_it(metric):\n    assert metric('hit@3', labels='erag', allow_failures=2) <= 0.5\n"
+        "def test_two(metric):\n    assert metric('hit@3', labels='erag', allow_failures=1) <= 0.5\n"
+    )
+    result = reading.run(*dist, "--retrieval-json=report.json")
+    result.assert_outcomes(passed=1, failed=1)
+    report = json.loads((reading.path / "report.json").read_text())
+    verdict = report["tests"][0]["verdicts"][0]
+    assert (verdict["n"], verdict["value"]) == (2, 0.5)
+    assert any(note.startswith("2 queries could not be labelled") for note in verdict["notes"])
+    assert {call.rpartition("|")[2] for call in reading.calls} == {"It rains"}
+    # Once the reader reads again they count.
+    reading.reader()
+    reading.project.test("def test_it(metric):\n    assert metric('hit@3', labels='erag') >= 0.75\n")
+    reading.run(*dist).assert_outcomes(passed=1)
+    assert {call.rpartition("|")[2] for call in reading.calls} == {"It rains"}
+
+
+def test_a_refusal_is_no_label(reading):
+    reading.reader(
+        "from pytest_retrieval_eval.readers.reading import Reading\n"
+        "    if 'Graz' in texts[0]: return Reading('', 'refused', None, None, detail='content filter')"
+    )
+    result = reading.run()
+    result.assert_outcomes(failed=4)
+    assert "the reader declined for c: content filter" in result.stdout.str()
+
+
+GATES = """
+dataset: small
+reader: {kind: callable, function: "myreader:answer", identity: "of the file"}
+defaults: {labels: erag}
+gates:
+  hit: "hit@2 >= 0.5"
+  f1: {gate: "hit@2 >= 0.5", answer_metric: f1}
+  own: {gate: "hit@2 >= 0.5", reader: {kind: callable, function: "myreader:answer", identity: other}}
+  judged: {gate: "hit@2 >= 0.5", labels: qrels}
+"""
+
+
+def test_gate_files_name_a_reader(reading, dist):
+    (reading.path / "test_it.py").unlink()
+    reading.project.gates(GATES)
+    # The fixture of the project is not asked: the file says who reads.
+    reading.run(*dist).assert_outcomes(passed=4)
+    # Two readers of six pairs each; the second gate of the file's reader asks for nothing more.
+    assert len(reading.calls) == 2 * len(set(reading.calls)) == 12
+    reading.project.gates(GATES.replace("labels: qrels}", "labels: qrels, answer_metric: f1}"))
+    reading.run().stdout.re_match_lines([r".*small.gates.yaml:9: answer_metric= is about what a reader answers"])
+    reading.project.gates(GATES.replace("answer_metric: f1", "answer_metric: f2"))
+    reading.run().stdout.re_match_lines(
+        [r".*small.gates.yaml:7: there is no answer metric 'f2'; known: accuracy, em, f1, rouge_l"]
+    )
+
+
+def test_the_ini_file_names_a_reader(reading):
+    reading.project.conftest(HITS)
+    result = reading.run()
+    result.assert_outcomes(failed=4)
+    assert "labels=erag: there is no reader: set the ini value retrieval_reader" in result.stdout.str()
+    settings = '{kind: callable, function: "myreader:answer", identity: v1}'
+    reading.project.ini(f"retrieval_reader = {settings}")
+    reading.run().assert_outcomes(passed=4)
+    assert len(reading.calls) == 7
+    (reading.path / "eval/reader.yaml").write_text(settings)
+    reading.project.ini("retrieval_reader = eval/reader.yaml", "retrieval_defaults = answer_metric = rouge")
+    result = reading.run()
+    # The marker's tests take the default of the project, and one has its own.
+    result.assert_outcomes(passed=1, failed=3)
+    assert "there is no answer metric 'rouge'; did you mean rouge_l?" in result.stdout.str()
+    reading.project.ini("retrieval_reader = [kind]")
+    result = reading.run()
+    assert result.ret == 4
+    result.stderr.re_match_lines([".*retrieval_reader: expected the settings of a reader with their kind"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("'hit@2', labels='qrels', answer_metric='f1'", "answer_metric= is about what a reader answers"),
+        ("'hit@2', reader={'kind': 'fid'}", "reader= is about what a reader answers"),
+        ("'hit@2', labels='erag', reader={'model': 'x'}", "reader= takes settings with a kind"),
+        ("'hit@2', labels='erag', reader={'kind': 'fidd', 'model': 'x'}", "reader: kind is 'fidd'; did you mean fid?"),
+        ("'hit@2', labels='erag', answer_metric=3", "answer_metric= takes the name of a metric"),
+    ],
+)
+def test_what_cannot_be_meant_is_an_error(reading, arguments, sentence):
+    reading.project.test(f"def test_it(metric):\n    assert metric({arguments}) >= 0.1\n")
+    result = reading.run()
+    result.assert_outcomes(failed=1)
+    assert sentence in result.stdout.str()
+    assert reading.calls == []
