@@ -28,8 +28,8 @@ class Bench(Protocol):
     instead. A bench may have an attribute ``weak_drop`` (the mean drop that a passing gate should be able to
     detect, 0.02 where it is absent), and one ``provenance`` (True: verdicts say where their numbers come from);
     and a method ``collect``, which gets the pairs to judge of each gate. Further methods that it may have:
-    ``labels(name, options)`` gives the :class:`~pytest_retrieval_eval.labels.source.LabelSource` of that name for a gate
-    with these options, such as one that knows the session's reader (those without settings are there by themselves),
+    ``labels(name, options)`` gives the :class:`~pytest_retrieval_eval.labels.source.LabelSource` of that name for a
+    gate with these options, such as one that knows the reader (those without settings are there by themselves),
     ``keep_texts`` gets the texts that a baseline is to be stored with, and ``reanchor`` each dataset whose gold spans a
     gate reads.
     """
