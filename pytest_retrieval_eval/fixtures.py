@@ -7,6 +7,7 @@ tests, and a project's own fixtures under those names are never touched.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 import pytest
@@ -19,7 +20,7 @@ from pytest_retrieval_eval.context import (
     run_under_test,
     session_of,
 )
-from pytest_retrieval_eval.errors import GateError
+from pytest_retrieval_eval.errors import GateError, SettingsError
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
@@ -29,8 +30,10 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.spans import Spans
     from pytest_retrieval_eval.gates.families import GateFamily
     from pytest_retrieval_eval.gates.measured import Measured
+    from pytest_retrieval_eval.gates.options import Options
     from pytest_retrieval_eval.gates.target import Target
     from pytest_retrieval_eval.gates.verdict import Verdict
+    from pytest_retrieval_eval.labels.erag import Lift, ReadQrels
     from pytest_retrieval_eval.readers.cache import CachedReader
     from pytest_retrieval_eval.readers.store import ReadingCache
 
@@ -335,6 +338,58 @@ def gate_family(request: pytest.FixtureRequest, retrieval_context: ContextKey) -
             return GateFamily(bench, begin, end, bench.correction if correction is None else correction)
 
     return make
+
+
+class Erag:
+    """What the project's reader can answer from each retrieved document, to be compared or to be looked at.
+
+    A test that asks for it must compare something, unless it only looks: at ``labels`` or ``lift``.
+    """
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        self._request = request
+        self._bench = _bench(request, "erag")
+        self._attempt = attempt_of(cast(pytest.Item, request.node))
+
+    def assert_metric(self, name: str | Sequence[str], **options: object) -> Measured:
+        """The same as ``assert_metric(name, labels="erag", …)``."""
+        __tracebackhide__ = True
+        self._attempt.asked.add("erag")
+        return _measured(self._bench, self._request, name, self._with_labels(options))
+
+    def labels(self, run: Run | str | Path | None = None, *, depth: int | None = None, **options: object) -> ReadQrels:
+        """The labels of a run (None: the one under test), down to the rank ``depth``, with the readings behind them.
+
+        They are qrels, for ``evaluate(labels, run, …)``; ``readings[query_id, doc_id].text`` is what was answered.
+        """
+        __tracebackhide__ = True
+        from pytest_retrieval_eval.gates.reading import read_labels
+
+        return read_labels(self._bench, self._looked_at(run, options), depth)
+
+    def lift(self, run: Run | str | Path | None = None, *, depth: int | None = None, **options: object) -> Lift:
+        """What the best document of each list adds to what the reader answers without any: ``lift.mean``."""
+        __tracebackhide__ = True
+        from pytest_retrieval_eval.gates.reading import closed_book_lift
+
+        return closed_book_lift(self._bench, self._looked_at(run, options), depth)
+
+    def _looked_at(self, run: object, options: dict[str, object]) -> Options:
+        if not self._attempt.measured:
+            self._attempt.asked.discard("erag")
+        with self._attempt.keeping_errors():
+            return self._bench.options({"run": run, **self._with_labels(options)})
+
+    def _with_labels(self, options: dict[str, object]) -> dict[str, object]:
+        if "labels" in options:
+            raise SettingsError("erag has labels of its own; use assert_metric for others")
+        return {"labels": "erag", **options}
+
+
+@pytest.fixture
+def erag(request: pytest.FixtureRequest, retrieval_context: ContextKey) -> Erag:
+    """`assert erag.assert_metric("hit@5") >= baseline`; `erag.labels(run)` and `erag.lift(run)` to look at."""
+    return Erag(request)
 
 
 def _define(name: str, description: str) -> Callable[..., AssertAt]:

@@ -68,7 +68,7 @@ def label_runs(
     others = [_opened(bench.run(dataset, ref), dataset, options) for ref in options.pool]
     every = list({id(run): run for run in (*runs, *others)}.values())
     labelling = made.label(dataset, every, depth=depth, select=select)
-    failed = _failures(labelling.failed, dataset, options, select)
+    failed = tolerated_failures(labelling.failed, dataset, options, select)
     of = {id(run): labelling.qrels_of(run) for run in every}
     if options.normalise == "list":
         of = {id(run): _of_list(of[id(run)], run, depth) for run in every}
@@ -151,10 +151,10 @@ def _without(
     return asked.difference(failed)
 
 
-def _failures(
+def tolerated_failures(
     failed: Mapping[str, str], dataset: Dataset, options: Options, select: frozenset[str] | None
 ) -> dict[str, str]:
-    """The queries that could not be labelled, where that is tolerated."""
+    """The queries that could not be labelled, where that is tolerated; more of them are a GateError."""
     found = {query: why for query, why in failed.items() if select is None or query in select}
     if len(found) <= options.allow_failures:
         return found

@@ -8,8 +8,8 @@ the gold answers is the label of that document, a degree from 0 to 1.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NoReturn
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.errors import GateError
@@ -183,6 +183,47 @@ class EragLabelling(Labelling):
     """The labels of one comparison, with the readings that they were made from: of a run, by query and document."""
 
     readings_of: Callable[[Run], Mapping[tuple[str, str], Reading]] = field(default=lambda run: {})
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ReadQrels(Qrels):
+    """Labels with the ``readings`` behind them, by query and document; ``failed`` are queries without, and why."""
+
+    readings: Mapping[tuple[str, str], Reading] = field(default_factory=dict)
+    failed: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def joined(cls, qrels: Qrels, readings: Mapping[tuple[str, str], Reading], **more: Any) -> ReadQrels:
+        """The labels with their readings."""
+        own = {each.name: getattr(qrels, each.name) for each in fields(Qrels) if each.name != "_cache"}
+        return cls(**own, readings=readings, **more)
+
+
+@dataclass(frozen=True, slots=True)
+class Lift:
+    """What documents add to what the reader knows by itself, query by query.
+
+    ``closed_book`` is what its answer scores without any document, ``best`` the highest label of the documents that
+    were retrieved (0 where there are none).
+
+    >>> lift = Lift({"q1": 1.0, "q2": 0.0}, {"q1": 1.0, "q2": 1.0})
+    >>> lift.mean, lift.of_query("q2")
+    (0.5, 1.0)
+    """
+
+    closed_book: Mapping[str, float]
+    best: Mapping[str, float]
+    notes: tuple[str, ...] = ()
+
+    def of_query(self, query_id: str) -> float:
+        """The lift of one query, from -1 to 1."""
+        return self.best[query_id] - self.closed_book[query_id]
+
+    @property
+    def mean(self) -> float:
+        """The mean over the queries."""
+        return sum(map(self.of_query, self.best)) / len(self.best)
 
 
 def _asked(dataset: Dataset, chosen: Scorable, pool: Pool) -> list[Places]:

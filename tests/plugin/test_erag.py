@@ -234,3 +234,62 @@ def test_what_cannot_be_meant_is_an_error(reading, arguments, sentence):
     result.assert_outcomes(failed=1)
     assert sentence in result.stdout.str()
     assert reading.calls == []
+
+
+LOOKING = """
+import pytest
+from pytest_retrieval_eval import evaluate
+
+def test_labels(erag, run):
+    labels = erag.labels(run, depth=2)
+    assert labels.to_dict() == {
+        "q1": {"a": 1.0, "b": 0.0}, "q2": {"c": 0.0, "b": 1.0}, "q3": {"c": 0.0, "a": 0.0}, "q4": {}
+    }
+    assert labels.readings["q2", "c"].text == "Ask in Graz"
+    assert evaluate(labels, run, ["hit@2"])["hit@2"].mean == 0.5
+
+def test_lift(erag):
+    lift = erag.lift(depth=1)
+    # Without a document the reader answers "14 days", which is right for q1.
+    assert dict(lift.closed_book) == {"q1": 1.0, "q2": 0.0, "q3": 0.0, "q4": 0.0}
+    assert dict(lift.best) == {"q1": 1.0, "q2": 0.0, "q3": 0.0, "q4": 0.0}
+    assert lift.mean == 0.0
+    assert erag.lift(depth=3).mean == 0.5
+
+def test_gate(erag):
+    assert erag.assert_metric("hit@2", answer_metric="f1") >= 0.5
+
+def test_reader(reader):
+    assert reader.identity["name"] == "the document itself, v1"
+"""
+IDLE = """
+def test_nothing(erag):
+    pass
+
+def test_open(erag):
+    erag.labels(depth=1)
+    erag.assert_metric("hit@2")
+
+def test_also(erag):
+    erag.assert_metric("hit@2")
+    erag.labels(depth=1)
+
+def test_other(erag):
+    assert erag.assert_metric("hit@2", labels="qrels") >= 0.5
+"""
+
+
+def test_a_test_may_look_at_what_was_read(reading):
+    reading.project.test(LOOKING)
+    reading.run().assert_outcomes(passed=4)
+    # Six pairs down to rank 2, the third rank of q3, and four queries without a document.
+    assert len(reading.calls) == len(set(reading.calls)) == 11
+
+
+def test_a_test_that_asks_for_erag_compares_or_looks(reading):
+    reading.project.test(IDLE)
+    result = reading.run()
+    result.assert_outcomes(failed=4)
+    text = result.stdout.str()
+    assert text.count("this test asks for erag and compared nothing") >= 3
+    assert "erag has labels of its own" in text
