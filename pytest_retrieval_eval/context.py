@@ -183,8 +183,13 @@ def ask(request: pytest.FixtureRequest, name: str) -> object:
         _refuse_foreign(node, (name, *parts))
         if definition.scope != "function":
             session_of(request.config).note_parts(name, _place_of(definition), parts)
-    with _no_evasion(name):
+    with nullcontext() if may_skip(request.config, name) else _no_evasion(name):
         return request.getfixturevalue(name)
+
+
+def may_skip(config: pytest.Config, name: str) -> bool:
+    """Whether a fixture that only gates use may skip them: a reader that cannot be had on this machine, on a desk."""
+    return name == "retrieval_reader" and session_of(config).settings.skip_without_reader
 
 
 @contextmanager
@@ -220,6 +225,8 @@ def evading_fixture(node: pytest.Item, outcome: BaseException) -> str | None:
     for name in OVERRIDABLE:
         definition = fixture_definition(node, name)
         if name not in names or definition is None or not (gated or name != "retriever"):
+            continue
+        if may_skip(node.config, name):
             continue
         for part in (name, *_parts_of(node, definition)):
             found = fixture_definition(node, part)

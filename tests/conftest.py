@@ -14,6 +14,7 @@ from support import HITS, QRELS, TAGS, TEXTS
 
 import pytest_retrieval_eval.gatefile
 import pytest_retrieval_eval.gates.measured
+import pytest_retrieval_eval.readers.absent
 import pytest_retrieval_eval.reports.terminal  # noqa: F401
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from pytest_retrieval_eval.errors import DataError, GateError
+from pytest_retrieval_eval.readers.absent import AbsentReaderError
 from pytest_retrieval_eval.readers.kept import item_of_json, item_to_json, reading_of_json, reading_to_json, to_text
 from pytest_retrieval_eval.readers.promise import check_promise
 from pytest_retrieval_eval.readers.reading import Item, Reader, Reading, identity_digest
@@ -40,7 +41,7 @@ CREATE TABLE IF NOT EXISTS pending(
 CREATE TABLE IF NOT EXISTS answers(
   owner TEXT NOT NULL, place INTEGER NOT NULL, reading TEXT NOT NULL, PRIMARY KEY(owner, place))
 """
-_FAILED = -1  # the place of an answer that says why there is none
+_FAILED, _ABSENT = -1, -2  # the places of an answer that says why there is none; the second: the model is not here
 _NUMBERS = itertools.count()
 _Place = tuple[int, str, int]  # id of the pending row, owner, place
 _Answer = tuple[Reading, "Mapping[str, object] | None"]  # and the reader's identity, where it is not the promised one
@@ -97,7 +98,7 @@ class SeatedReader:
                 self._mail.ask(self._name, owner, left)
                 answers, failure = self._mail.answers(owner)
                 if failure is not None:
-                    raise self._failure(failure)
+                    raise self._failure(*failure)
                 for place, (reading, identity) in answers.items():
                     if left.pop(place, None) is not None:
                         self.identity = self._promised if identity is None else identity
@@ -124,8 +125,9 @@ class SeatedReader:
             self._holder = _Holder(self._make, self._promised, self._name, self._mail, lock, self._errors)
             self._holder.start()
 
-    def _failure(self, sentence: str) -> BaseException:
-        return self._errors.get(sentence) or GateError(f"the process that reads for all could not: {sentence}")
+    def _failure(self, sentence: str, absent: bool) -> BaseException:
+        kind = AbsentReaderError if absent else GateError
+        return self._errors.get(sentence) or kind(f"the process that reads for all could not: {sentence}")
 
 
 class _Holder(threading.Thread):
@@ -218,7 +220,7 @@ class _Holder(threading.Thread):
         sentence = str(error) if isinstance(error, GateError) else f"{type(error).__name__}: {error}"
         self._errors[sentence] = error
         with suppress(GateError):
-            self._mail.fail(self._reader, sentence)
+            self._mail.fail(self._reader, sentence, isinstance(error, AbsentReaderError))
 
 
 class _Mail:
@@ -263,8 +265,11 @@ class _Mail:
         self._file.write(work)
         self._renewed[owner] = now
 
-    def answers(self, owner: str) -> tuple[dict[int, _Answer], str | None]:
-        """What has been read for an owner since it last asked, and why nothing more will be, if so."""
+    def answers(self, owner: str) -> tuple[dict[int, _Answer], tuple[str, bool] | None]:
+        """What has been read for an owner since it last asked, and why nothing more will be, if so.
+
+        With the sentence goes whether it is that the model is not on this machine.
+        """
         query = "SELECT place, reading FROM answers WHERE owner = ?"
         rows = self._file.read(lambda connection: connection.execute(query, (owner,)).fetchall())
         if rows:
@@ -273,8 +278,8 @@ class _Mail:
                     "DELETE FROM answers WHERE owner = ? AND place = ?", [(owner, place) for place, _ in rows]
                 )
             )
-        found = {place: json.loads(text) for place, text in rows if place != _FAILED}
-        failure = next((text for place, text in rows if place == _FAILED), None)
+        found = {place: json.loads(text) for place, text in rows if place >= 0}
+        failure = next(((text, place == _ABSENT) for place, text in rows if place < 0), None)
         return {place: (reading_of_json(each["reading"]), each["identity"]) for place, each in found.items()}, failure
 
     def leave(self, owner: str) -> None:
@@ -315,13 +320,14 @@ class _Mail:
 
         self._file.write(work)
 
-    def fail(self, reader: str, sentence: str) -> None:
+    def fail(self, reader: str, sentence: str, absent: bool) -> None:
         """Answer everyone who waits for a reader with a sentence."""
+        place = _ABSENT if absent else _FAILED
 
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(
                 "INSERT OR REPLACE INTO answers SELECT DISTINCT owner, ?, ? FROM pending WHERE reader = ?",
-                (_FAILED, sentence, reader),
+                (place, sentence, reader),
             )
             connection.execute("DELETE FROM pending WHERE reader = ?", (reader,))
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
-from pytest_retrieval_eval.collection.files import excerpt
+from pytest_retrieval_eval.collection.files import excerpt, write_atomically
 from pytest_retrieval_eval.errors import GateError
+from pytest_retrieval_eval.readers.absent import AbsentReaderError
 from pytest_retrieval_eval.readers.cache import CachedReader
 from pytest_retrieval_eval.readers.config import reader_from
 from pytest_retrieval_eval.readers.reading import Reader
+from pytest_retrieval_eval.readers.seat import SeatedReader
 from pytest_retrieval_eval.readers.store import ReadingCache
 
 # Kinds that hold a model in the process, of which a machine has room for one copy.
@@ -31,27 +35,67 @@ def key_of(given: object, root: Path | None) -> object:
 def behind_cache(given: object, root: Path, cache: ReadingCache) -> CachedReader:
     """The reader that was given, or that its settings describe, behind ``cache``.
 
-    A model of this machine is loaded at the first miss, by one process for all. A function has no identity.
+    A model of this machine is loaded at the first miss, by one process for all. One that is not here is known by what
+    it was when it read last, so that a full cache needs no model. A function has no identity: nothing of it is kept.
     """
-    return CachedReader(_made(given, root), cache)
-
-
-def _made(given: object, root: Path) -> Reader:
     if isinstance(given, Mapping):
         settings = {str(name): value for name, value in given.items()}
-        reader = reader_from(settings, root=root)
-        if settings.get("kind") not in LOCAL:
-            return reader
-        from pytest_retrieval_eval.readers.seat import SeatedReader
-
-        return SeatedReader(lambda: reader_from(settings, root=root), reader.identity)
+        if settings.get("kind") in LOCAL:
+            return _local(settings, root, cache)
+        return CachedReader(reader_from(settings, root=root), cache)
     if hasattr(given, "read") and hasattr(given, "identity") and hasattr(given, "close"):
-        return given
+        return CachedReader(cast(Reader, given), cache)
     if callable(given):
         from pytest_retrieval_eval.readers.callable_reader import CallableReader
 
-        return CallableReader(given)
+        return CachedReader(CallableReader(given), cache)
     raise GateError(
         f"the reader is {excerpt(given)}; expected a reader, its settings ({{'kind': …}}), or a function of a query "
         "and a list of texts"
     )
+
+
+def _local(settings: Mapping[str, object], root: Path, cache: ReadingCache) -> CachedReader:
+    record = cache.folder / "readers" / f"{_digest(settings)}.json"
+    try:
+        identity = reader_from(settings, root=root).identity
+    except AbsentReaderError as error:
+        kept = _identity_in(record)
+        if kept is None or cache.mode in ("refresh", "off"):
+            raise
+        cache.warnings.append(
+            f"the model of the reader is not on this machine; what it read elsewhere is looked up ({error})"
+        )
+        return CachedReader(_Absent(error), cache, identity=kept)
+
+    def make() -> Reader:
+        if identity is not None and cache.mode in ("rw", "refresh") and _identity_in(record) != identity:
+            record.parent.mkdir(parents=True, exist_ok=True)
+            with write_atomically(record) as file:
+                file.write(json.dumps(identity, sort_keys=True).encode())
+        return reader_from(settings, root=root)
+
+    return CachedReader(SeatedReader(make, identity), cache)
+
+
+class _Absent:
+    """Makes no reader, and says why."""
+
+    def __init__(self, error: AbsentReaderError) -> None:
+        self._error = error
+
+    def __call__(self) -> Reader:
+        raise self._error.with_traceback(None)
+
+
+def _digest(settings: Mapping[str, object]) -> str:
+    return hashlib.sha256(json.dumps(settings, sort_keys=True, default=repr).encode()).hexdigest()[:32]
+
+
+def _identity_in(record: Path) -> Mapping[str, object] | None:
+    """The identity that was recorded for the same settings; None where there is none that can be read."""
+    try:
+        found = json.loads(record.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None

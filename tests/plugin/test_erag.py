@@ -293,3 +293,70 @@ def test_a_test_that_asks_for_erag_compares_or_looks(reading):
     text = result.stdout.str()
     assert text.count("this test asks for erag and compared nothing") >= 3
     assert "erag has labels of its own" in text
+
+
+def test_a_reader_that_is_not_here_skips_on_a_desk_and_fails_in_a_pipeline(reading, dist, monkeypatch):
+    reading.project.conftest(HITS)
+    (reading.path / "models/reader").mkdir(parents=True)
+    reading.project.ini("retrieval_reader = {kind: transformers, model: models/reader, dtype: float32}")
+    reading.project.test("def test_it(metric):\n    assert metric('hit@2', labels='erag') >= 0.5\n")
+    result = reading.run("-rs", *dist)
+    result.assert_outcomes(skipped=1)
+    assert "holds no model: there is no config.json in it" in result.stdout.str()
+    monkeypatch.setenv("CI", "true")
+    result = reading.run(*dist)
+    result.assert_outcomes(failed=1)
+    assert "--retrieval-allow-missing-reader skips the gate instead" in result.stdout.str()
+    reading.run("--retrieval-allow-missing-reader", *dist).assert_outcomes(skipped=1)
+
+
+SKIPPING = """
+
+@pytest.fixture(scope="session")
+def retrieval_reader():
+    pytest.importorskip("a_library_of_models")
+"""
+
+
+def test_a_fixture_may_skip_where_its_reader_is_not_here(reading, monkeypatch):
+    reading.project.conftest(HITS)
+    conftest = reading.path / "conftest.py"
+    conftest.write_text(conftest.read_text() + SKIPPING)
+    reading.project.test(
+        "def test_it(metric):\n    assert metric('hit@2', labels='erag') >= 0.5\n"
+        "def test_other(metric, reader):\n    assert metric('hit@2', labels='erag') >= 0.5\n"
+    )
+    reading.run().assert_outcomes(skipped=2)
+    monkeypatch.setenv("CI", "true")
+    result = reading.run()
+    result.assert_outcomes(failed=1, errors=1)
+    assert result.stdout.str().count("GateError: the fixture retrieval_reader skips") >= 2
+    reading.run("--retrieval-allow-missing-reader").assert_outcomes(skipped=2)
+
+
+@pytest.mark.model
+def test_a_full_cache_needs_no_model(reading, monkeypatch):
+    from reader_models import t5, tokenizer
+
+    model = reading.path / "models/reader"
+    t5().save_pretrained(model)
+    tokenizer().save_pretrained(model)
+    reading.project.conftest(HITS)
+    reading.project.ini("retrieval_reader = {kind: transformers, model: models/reader, device: cpu, max_new_tokens: 4}")
+    reading.project.test(
+        "def test_it(metric):\n"
+        "    assert metric('hit@2', labels='erag', answer_metric=lambda predicted, gold: 0.5) >= 0.3\n"
+    )
+    reading.run().assert_outcomes(passed=1)
+    model.rename(reading.path / "gone")
+    result = reading.run("--retrieval-cache-mode=ro")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["reader: 6 hits, 0 misses, 0 calls", "note: the model of the reader is not on this*"])
+    reading.corpus({**CORPUS, "c": "Ask in Vienna"})
+    result = reading.run("--retrieval-cache-mode=ro")
+    result.assert_outcomes(failed=1)
+    assert "2 of 6 readings are not in" in result.stdout.str()
+    # Something new is to be read, and nobody can.
+    reading.run().assert_outcomes(skipped=1)
+    monkeypatch.setenv("CI", "true")
+    reading.run().assert_outcomes(failed=1)
