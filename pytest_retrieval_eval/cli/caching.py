@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import importlib
-import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, cast
 
 from pytest_retrieval_eval.cli.console import Console, json_text
-from pytest_retrieval_eval.errors import SettingsError, did_you_mean
+from pytest_retrieval_eval.cli.reading import here_first, imported, is_file, settings_in
+from pytest_retrieval_eval.errors import SettingsError
 from pytest_retrieval_eval.gates.wording import counted, shown
 from pytest_retrieval_eval.readers.cache import Mode, ReadingCache
 from pytest_retrieval_eval.readers.kept import to_text
@@ -105,7 +99,7 @@ def selfcheck(arguments: argparse.Namespace, console: Console) -> int:
     with _cache(arguments, "ro") as cache:
         if arguments.of is not None:
             _known(arguments.of, cache)
-        with _here_first():
+        with here_first():
             reader, of = _reader(arguments.reader)
         try:
             found = check(cache, reader, of=arguments.of or of, sample=arguments.sample)
@@ -180,56 +174,16 @@ def _known(digest: str, cache: ReadingCache) -> None:
         )
 
 
-@contextmanager
-def _here_first() -> Iterator[None]:
-    """Modules are looked for in the current folder first."""
-    here = os.getcwd()
-    sys.path.insert(0, here)
-    try:
-        yield
-    finally:
-        if here in sys.path:
-            sys.path.remove(here)
-
-
 def _reader(text: str) -> tuple[Reader, str | None]:
     """The reader to read with, and the digest of the one whose readings are meant, where that is another."""
-    if not text.lower().endswith((".yaml", ".yml", ".json")):
-        return _imported(text), None
-    import yaml
-
-    from pytest_retrieval_eval.collection.files import decode, read_bytes
+    if not is_file(text):
+        return imported(text), None
     from pytest_retrieval_eval.readers.config import reader_from
     from pytest_retrieval_eval.readers.reading import identity_digest
     from pytest_retrieval_eval.readers.selfcheck import alone
 
-    try:
-        settings = yaml.safe_load(decode(read_bytes(text), text))
-    except yaml.YAMLError as error:
-        raise SettingsError(f"--reader {text}: malformed YAML: {shown(str(error))}") from None
-    if not isinstance(settings, dict):
-        raise SettingsError(f"--reader {text}: expected the settings of a reader, such as kind: transformers")
-    root = Path(text).absolute().parent
+    settings, root = settings_in(text)
     identity = reader_from(settings, root=root).identity
     if identity is None:
         raise SettingsError(f"--reader {text}: this reader has no identity, so none of its readings are kept")
     return reader_from(alone(settings), root=root), identity_digest(identity)
-
-
-def _imported(text: str) -> Reader:
-    """The reader that ``MODULE:NAME`` names, or that it makes when it is called."""
-    module, colon, path = text.partition(":")
-    if not (module and colon and path):
-        raise SettingsError(f"--reader {text}: expected MODULE:NAME, such as myapp.readers:make, or a YAML file")
-    try:
-        found: Any = importlib.import_module(module)
-        for name in path.split("."):
-            if not hasattr(found, name):
-                raise SettingsError(f"--reader {text}: there is no {name!r}; {did_you_mean(name, dir(found))}")
-            found = getattr(found, name)
-        made = found() if callable(found) and not (hasattr(found, "read") and not isinstance(found, type)) else found
-    except ImportError as error:
-        raise SettingsError(f"--reader {text}: cannot be imported: {error}") from error
-    if not all(hasattr(made, name) for name in ("identity", "read", "close")):
-        raise SettingsError(f"--reader {text}: {shown(repr(made))} is no reader: it has no identity, read or close")
-    return cast(Reader, made)

@@ -10,6 +10,7 @@ from typing import Any
 
 from pytest_retrieval_eval.cli.console import PROGRAM, Console, json_text
 from pytest_retrieval_eval.cli.inputs import (
+    Named,
     by_spans,
     default_measures,
     named_measures,
@@ -17,6 +18,7 @@ from pytest_retrieval_eval.cli.inputs import (
     read_collection,
     select_queries,
 )
+from pytest_retrieval_eval.cli.reading import Sources
 from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import DataError, GateError, GateFailure, SettingsError
@@ -66,6 +68,7 @@ _DECISION = (
 def compare_runs(arguments: argparse.Namespace, console: Console) -> int:
     """The command. Everything is computed before anything is printed."""
     where = parse_where(arguments.where)
+    sources = Sources(arguments)
     gates = [Gate.parse(text, **_options(arguments, where, gate=True)) for text in arguments.gate]
     report_options = Options.of(**_options(arguments, where, gate=False))
     measures = named_measures(arguments.measure)
@@ -79,7 +82,23 @@ def compare_runs(arguments: argparse.Namespace, console: Console) -> int:
     select_queries(dataset, where)
     if arguments.to_judge is not None:
         check_path(Path(arguments.to_judge), "--to-judge")
-    bench = FileBench(dataset, read_side(arguments.baseline, dataset), Run.read(arguments.candidate))
+    bench = FileBench(dataset, read_side(arguments.baseline, dataset), Run.read(arguments.candidate), sources)
+    try:
+        return _compared(arguments, bench, gates, measures, where, report_options, console)
+    finally:
+        sources.close(console)
+
+
+def _compared(
+    arguments: argparse.Namespace,
+    bench: FileBench,
+    gates: list[Gate],
+    measures: list[Named],
+    where: Mapping[str, object] | None,
+    report_options: Options,
+    console: Console,
+) -> int:
+    dataset = bench.data
     if not measures and not gates:
         known = dataset.qrels if arguments.labels is None else None
         usual = DEFAULT_OF_SPANS if by_spans(dataset) and arguments.labels is None else DEFAULT
@@ -104,8 +123,8 @@ def compare_runs(arguments: argparse.Namespace, console: Console) -> int:
 class FileBench:
     """Where the gates of a command line find their data: a dataset and two runs, from files."""
 
-    def __init__(self, dataset: Dataset, old: Run, new: Run) -> None:
-        self.data, self.old, self.new = dataset, old, new
+    def __init__(self, dataset: Dataset, old: Run, new: Run, sources: Sources) -> None:
+        self.data, self.old, self.new, self.labels = dataset, old, new, sources
         self.verdicts: list[Verdict] = []
         self.pairs: list[Pair] = []
         self._runs: dict[str, Run] = {}
@@ -166,7 +185,16 @@ def _stored(name: str, dataset: Dataset) -> Run:
 
 
 def _options(arguments: argparse.Namespace, where: Mapping[str, object] | None, *, gate: bool) -> dict[str, Any]:
-    names = ["alpha", "sided", "allow_failures", "allow_stale", "unit", "normalise", *(_GATES_ONLY if gate else ())]
+    names = [
+        "alpha",
+        "sided",
+        "answer_metric",
+        "allow_failures",
+        "allow_stale",
+        "unit",
+        "normalise",
+        *(_GATES_ONLY if gate else ()),
+    ]
     labels = tuple(arguments.labels) if arguments.labels else None
     return {
         "where": where,

@@ -19,6 +19,7 @@ from pytest_retrieval_eval.cli.inputs import (
     read_collection,
     select_queries,
 )
+from pytest_retrieval_eval.cli.reading import Sources
 from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.collection.stale import current_spans
@@ -28,7 +29,7 @@ from pytest_retrieval_eval.gates.incomplete import spread_of
 from pytest_retrieval_eval.gates.labelling import tolerating
 from pytest_retrieval_eval.gates.side import cutoff_of
 from pytest_retrieval_eval.gates.wording import counted, listed
-from pytest_retrieval_eval.labels.source import check_name, combined, source
+from pytest_retrieval_eval.labels.source import combined
 from pytest_retrieval_eval.measures.bounds import Bounds
 from pytest_retrieval_eval.measures.evaluate import Evaluation, Scores, evaluate
 from pytest_retrieval_eval.measures.evidence import RANKS, SPANS
@@ -46,6 +47,7 @@ def evaluate_run(arguments: argparse.Namespace, console: Console) -> int:
     """The command. Prints nothing before every value is known."""
     measures = named_measures(arguments.measure)
     where = parse_where(arguments.where)
+    sources = Sources(arguments)
     dataset = read_collection(arguments.qrels, queries=arguments.queries, split=arguments.split)
     select = select_queries(dataset, where)
     run = Run.read(arguments.run)
@@ -62,7 +64,10 @@ def evaluate_run(arguments: argparse.Namespace, console: Console) -> int:
         if trec or beyond or arguments.bounds:
             what = "--bounds" if arguments.bounds else "--trec" if trec else "a measure of other evidence"
             raise SettingsError(f"--labels makes labels for the documents of the run, and {what} reads none such")
-        evaluation, score, made = _on_made_labels(dataset, run, chosen, arguments, select)
+        try:
+            evaluation, score, made = _on_made_labels(dataset, run, chosen, arguments, select, sources)
+        finally:
+            sources.close(console)
     else:
         wanted = any(reads(measure) == SPANS for _, measure in chosen)
         spans, of_spans = current_spans(dataset, arguments.allow_stale) if wanted else (None, ())
@@ -111,12 +116,13 @@ def _on_made_labels(
     chosen: list[tuple[str, Measure]],
     arguments: argparse.Namespace,
     select: frozenset[str] | None,
+    sources: Sources,
 ) -> tuple[Evaluation, Callable[[Measure], Scores], tuple[str, ...]]:
     """The run on labels that are made for it: for each measure down to its cut-off, as in a gate.
 
     Gives one of the evaluations (the queries are the same for all), the scores of a measure, and notes.
     """
-    made = combined([tolerating(source(check_name(name)), arguments.allow_stale) for name in arguments.labels])
+    made = combined([tolerating(sources(name), arguments.allow_stale) for name in arguments.labels])
     ranked = run.by_document(dataset.chunks) if arguments.unit else run
     of_depth: dict[int | None, Evaluation] = {}
     notes: dict[str, None] = {}

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from pytest_retrieval_eval.cli.console import PROGRAM, Console
 from pytest_retrieval_eval.errors import did_you_mean
-from pytest_retrieval_eval.settings import CACHE
+from pytest_retrieval_eval.settings import CACHE, CACHE_MODES
 
 _RULES = ("mean", "noninferior", "significant", "each")
 
@@ -393,7 +393,31 @@ def _add_labels(parser: _Parser) -> None:
         action="append",
         metavar="SOURCE",
         help="Where relevance labels come from (default: qrels), such as contains(kilt): a retrieved document is "
-        "relevant that contains a gold answer. Repeated, the first that has a grade wins.",
+        "relevant that contains a gold answer; or erag: as far as --reader answers right from it. Repeated, the first "
+        "that has a grade wins.",
+    )
+    parser.add_argument(
+        "--reader",
+        metavar="FILE|MODULE:NAME",
+        help="Who reads for --labels erag: a YAML or JSON file with a reader's settings, or an import string of it or "
+        "of what makes it.",
+    )
+    parser.add_argument(
+        "--answer-metric",
+        metavar="NAME",
+        help="How the reader's answers are held against the gold answers: em (default), f1, rouge_l or accuracy.",
+    )
+    parser.add_argument(
+        "--cache",
+        default=CACHE,
+        metavar="DIR",
+        help=f"The folder in which readings are kept (default: {CACHE}).",
+    )
+    parser.add_argument(
+        "--cache-mode",
+        choices=CACHE_MODES,
+        default="rw",
+        help="Look readings up and keep them (rw), only look up (ro), read all anew (refresh), or neither (off).",
     )
 
 

@@ -56,3 +56,49 @@ def test_what_cannot_be_meant(program, answered, arguments, sentence):
     done = program("evaluate", "small", answered.run("old.trec", answered.hits), "-m", "hit@1", *arguments)
     assert done.status == 2
     assert sentence in done.err
+
+
+def test_a_reader_reads_once_for_all_commands(program, answered):
+    answered.write("readers.py", READERS)
+    answered.write("reader.yaml", "{kind: callable, function: 'readers:answer', identity: the last two words}")
+    old, new = answered.run("old.trec", answered.hits), answered.run("new.trec", answered.best)
+    reading = ("--labels", "erag", "--reader", "readers:make")
+    done = program("evaluate", "small", old, *reading, "-m", "hit@1 recall@2")
+    # "It rains" is not "rains", and no answer of q3 is in its list.
+    assert done.values == {("all", "hit@1"): 1 / 3, ("all", "recall@2"): 1 / 3}
+    assert "reader: 3 hits, 6 misses, 6 calls" in done.err
+    gate = ("--gate", "hit@2 >= baseline", "--json")
+    compared = program("compare", "small", old, new, *reading, *gate, "--answer-metric", "f1")
+    assert "reader: 6 hits, 1 miss, 1 call" in compared.err
+    assert json.loads(compared.out)["gates"][0]["labels"] == "erag"
+    assert program("compare", "small", old, new, *reading, *gate, "--cache-mode", "ro").status in (0, 1)
+    # Another reader has read nothing yet.
+    done = program("evaluate", "small", old, "--labels", "erag", "--reader", "reader.yaml", "--cache-mode", "ro")
+    assert done.status == 2
+    assert "are not in" in done.err
+
+
+READERS = """
+from pytest_retrieval_eval.readers.callable_reader import CallableReader
+
+def answer(query, texts):
+    return " ".join(texts[0].rstrip(".").split()[-2:])
+
+def make():
+    return CallableReader(answer, "the last two words, v1")
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--labels", "erag"), "--labels erag asks a reader: name it with --reader"),
+        (("--reader", "readers:make"), "--reader is about what a reader answers; add --labels erag"),
+        (("--answer-metric", "f1"), "--answer-metric is about what a reader answers; add --labels erag"),
+        (("--labels", "erag", "--reader", "readers"), "expected MODULE:NAME"),
+    ],
+)
+def test_a_reader_that_cannot_be_meant(program, answered, arguments, sentence):
+    done = program("evaluate", "small", answered.run("old.trec", answered.hits), "-m", "hit@1", *arguments)
+    assert done.status == 2
+    assert sentence in done.err

@@ -1,0 +1,129 @@
+"""Readers of the command line: a file of settings or an import string, and the labels that are made with one."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from pytest_retrieval_eval.cli.console import Console
+from pytest_retrieval_eval.errors import SettingsError, did_you_mean
+from pytest_retrieval_eval.gates.wording import shown
+from pytest_retrieval_eval.labels.source import ERAG, LabelSource, check_name, source
+
+if TYPE_CHECKING:
+    from pytest_retrieval_eval.gates.options import Options
+    from pytest_retrieval_eval.readers.reading import Reader
+    from pytest_retrieval_eval.readers.store import ReadingCache
+
+
+def is_file(text: str) -> bool:
+    """Whether a ``--reader`` is a file of settings, and no import string."""
+    return text.lower().endswith((".yaml", ".yml", ".json"))
+
+
+def settings_in(text: str) -> tuple[dict[str, object], Path]:
+    """The settings in that file, and the folder that their paths are relative to."""
+    import yaml
+
+    from pytest_retrieval_eval.collection.files import decode, read_bytes
+
+    try:
+        settings = yaml.safe_load(decode(read_bytes(text), text))
+    except yaml.YAMLError as error:
+        raise SettingsError(f"--reader {text}: malformed YAML: {shown(str(error))}") from None
+    if not isinstance(settings, dict):
+        raise SettingsError(f"--reader {text}: expected the settings of a reader, such as kind: transformers")
+    return settings, Path(text).absolute().parent
+
+
+def imported(text: str) -> Reader:
+    """The reader that ``MODULE:NAME`` names, or that it makes when it is called."""
+    module, colon, path = text.partition(":")
+    if not (module and colon and path):
+        raise SettingsError(f"--reader {text}: expected MODULE:NAME, such as myapp.readers:make, or a YAML file")
+    try:
+        found: Any = importlib.import_module(module)
+        for name in path.split("."):
+            if not hasattr(found, name):
+                raise SettingsError(f"--reader {text}: there is no {name!r}; {did_you_mean(name, dir(found))}")
+            found = getattr(found, name)
+        made = found() if callable(found) and not (hasattr(found, "read") and not isinstance(found, type)) else found
+    except ImportError as error:
+        raise SettingsError(f"--reader {text}: cannot be imported: {error}") from error
+    if not all(hasattr(made, name) for name in ("identity", "read", "close")):
+        raise SettingsError(f"--reader {text}: {shown(repr(made))} is no reader: it has no identity, read or close")
+    return cast("Reader", made)
+
+
+@contextmanager
+def here_first() -> Iterator[None]:
+    """Modules are looked for in the current folder first."""
+    here = os.getcwd()
+    sys.path.insert(0, here)
+    try:
+        yield
+    finally:
+        if here in sys.path:
+            sys.path.remove(here)
+
+
+class Sources:
+    """The sources of labels of a command, with the reader that it names, behind the cache that it names."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self._arguments = arguments
+        self._reader: Reader | None = None
+        self._cache: ReadingCache | None = None
+        if ERAG not in (arguments.labels or ()):
+            for name in ("reader", "answer_metric"):
+                if getattr(arguments, name) is not None:
+                    raise SettingsError(
+                        f"--{name.replace('_', '-')} is about what a reader answers; add --labels {ERAG}"
+                    )
+        elif arguments.reader is None:
+            raise SettingsError(
+                f"--labels {ERAG} asks a reader: name it with --reader, a file of its settings or MODULE:NAME"
+            )
+
+    def __call__(self, name: str, options: Options | None = None) -> LabelSource:
+        """The source of that name."""
+        if check_name(name) != ERAG:
+            return source(name)
+        from pytest_retrieval_eval.labels.erag import METRIC, Erag
+
+        return Erag(self._opened(), self._arguments.answer_metric or METRIC)
+
+    def _opened(self) -> Reader:
+        if self._reader is None:
+            from pytest_retrieval_eval.readers.session import behind_cache
+            from pytest_retrieval_eval.readers.store import ReadingCache
+
+            given, text = self._arguments, self._arguments.reader
+            self._cache = ReadingCache(given.cache, given.cache_mode, fill="the same command with --cache-mode rw")
+            made: object
+            if is_file(text):
+                made, root = settings_in(text)
+            else:
+                with here_first():
+                    made, root = imported(text), Path.cwd()
+            self._reader = behind_cache(made, root, self._cache)
+        return self._reader
+
+    def close(self, console: Console) -> None:
+        """Let go of the reader, and say what it did."""
+        if self._reader is None or self._cache is None:
+            return
+        from pytest_retrieval_eval.readers.cache import summary_line, told
+
+        counters, notes = told(self._cache)
+        self._reader.close()
+        self._cache.close()
+        for note in notes:
+            console.note(note)
+        console.say(summary_line(counters))
