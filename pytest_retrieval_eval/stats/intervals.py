@@ -209,11 +209,11 @@ def _blocks(bits: RawBits, n: int, shifts: int, rows_in_all: int) -> Iterator[tu
         yield start, offsets, bits.indices(n, rows * n).reshape(rows, n)
 
 
-def wilson(successes: int, n: int, level: float = 0.95) -> Interval:
+def wilson(successes: float, n: float, level: float = 0.95) -> Interval:
     """Wilson's score interval of a share (Wilson 1927), for hit rates and other counts of queries.
 
     Args:
-        successes: queries that succeeded, 0 to n.
+        successes: queries that succeeded, 0 to n; no whole number where queries have weights.
         n: queries.
         level: confidence.
 
