@@ -36,7 +36,9 @@ name = store.chosen[0].name
 rows = len(store.table(name))
 grades = len(store.grades("q123"))
 used = resource.getrusage(resource.RUSAGE_SELF)
-seconds, peak = used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+seconds = used.ru_utime + used.ru_stime
+with open("/proc/self/status") as file:  # ru_maxrss would be that of the process before it
+    peak = next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) / 1024
 print(json.dumps({"rows": rows, "of a query": grades, "seconds": round(seconds, 2), "MB": round(peak)}))
 """
 

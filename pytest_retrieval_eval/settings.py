@@ -17,6 +17,7 @@ from pytest_retrieval_eval.errors import SettingsError, did_you_mean
 IRDS = "irds:"  # what the id of a dataset of ir_datasets stands behind, as in collection.dataset
 UPDATE_MODES = ("new", "all")
 CACHE = ".retrieval-cache"
+JUDGMENTS = "judgments"
 CACHE_MODES = ("rw", "ro", "refresh", "off")
 REANCHOR_MODES = ("report", "write")
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://.+", re.DOTALL)

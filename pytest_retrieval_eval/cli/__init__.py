@@ -1,10 +1,10 @@
-"""``pytest-retrieval-eval run | evaluate | compare | cache | spans``: the same engine outside a test run.
+"""``pytest-retrieval-eval run | evaluate | compare | cache | spans | pool | judge``: the engine outside a test run.
 
 pytest is never imported here, and nothing heavy before a command line has been understood.
 
 Exit status: 0 where all is well; 1 where a gate failed or was inconclusive, a retriever failed on more queries
-than allowed, or a reading of a cache is damaged; 2 where nothing could be measured: wrong use, files that cannot be
-read, gates that cannot be decided.
+than allowed, a reading of a cache is damaged, or pairs were left without a grade; 2 where nothing could be measured:
+wrong use, files that cannot be read, gates that cannot be decided.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from pytest_retrieval_eval.cli.console import PROGRAM, Console
 from pytest_retrieval_eval.errors import did_you_mean
-from pytest_retrieval_eval.settings import CACHE, CACHE_MODES
+from pytest_retrieval_eval.settings import CACHE, CACHE_MODES, JUDGMENTS
 
 _RULES = ("mean", "noninferior", "significant", "each")
 
@@ -127,6 +127,30 @@ def _program() -> tuple[_Parser, dict[str, _Parser]]:
             ),
         ),
     }
+    made["pool"] = commands.add_parser(
+        "pool",
+        help="Say what judging the documents of some runs takes.",
+        description=(
+            "Prints, tab-separated, for each run: its pairs in the first ranks, those without a judgment, those of "
+            "them that no run before it brings, those that no other run brings, and judged@k."
+        ),
+        epilog="Example: pytest-retrieval-eval pool eval/handbook bm25.run.jsonl.gz dense.run.jsonl.gz",
+    )
+    made["judge"] = commands.add_parser(
+        "judge",
+        help="Have a judge grade the pairs that have no judgment yet.",
+        description=(
+            "Asks a judge for the pairs of query and document that have no judgment yet, and keeps each grade when it "
+            "comes. Stopped at any time, the same command goes on where it was. Pairs that got no grade are printed, "
+            "tab-separated, with what stood in the way."
+        ),
+        epilog=(
+            "Exit status: 0 where every pair has a grade, 1 where not, 2 where nothing could be asked. Example: "
+            "pytest-retrieval-eval judge pairs.jsonl --judge judge.yaml --max-calls 500"
+        ),
+    )
+    _add_pool(made["pool"])
+    _add_judge(made["judge"])
     _add_run(made["run"])
     _add_spans(made["spans"])
     _add_evaluate(made["evaluate"])
@@ -337,6 +361,88 @@ def _add_cache(parser: _Parser) -> None:
         command(name, help).add_argument("place", metavar="URL", help="A folder, or a URL that fsspec knows.")
 
 
+def _add_pool(parser: _Parser) -> None:
+    add = parser.add_argument
+    add("dataset", metavar="DATASET", help="The dataset that has the texts of queries and documents.")
+    add("run", nargs="+", metavar="RUN", help="A run whose documents belong to the pool.")
+    _add_depth(parser)
+    _add_judgments(parser)
+    _add_use(parser)
+    add(
+        "--to-judge",
+        metavar="PATH",
+        help="Write the pairs without a judgment: *.jsonl or *.tsv.",
+    )
+    _add_json(parser)
+    parser.set_defaults(execute=_pool)
+
+
+def _add_judge(parser: _Parser) -> None:
+    add = parser.add_argument
+    add("pairs", nargs="?", metavar="PAIRS", help="A file of pairs to judge, as --retrieval-to-judge writes it.")
+    add(
+        "--dataset",
+        metavar="DATASET",
+        help="The dataset of the runs, or the texts of the pairs, where the file has none.",
+    )
+    add(
+        "--run",
+        action="append",
+        default=[],
+        metavar="RUN",
+        help="Instead of PAIRS, a run whose first documents are judged. May be repeated.",
+    )
+    _add_depth(parser)
+    _add_judgments(parser)
+    for name, what, kind in (("calls", "calls", _count), ("tokens", "tokens", _count), ("cost", "this price", _amount)):
+        add(f"--max-{name}", type=kind, metavar="N", help=f"Stop before more than {what} are spent.")
+    add(
+        "--allow-floating",
+        action="store_true",
+        help="Take a judge whose model may change behind its name; every gate on its grades says so.",
+    )
+    parser.set_defaults(execute=_judge)
+
+
+def _add_depth(parser: _Parser) -> None:
+    parser.add_argument(
+        "--depth", type=_positive, metavar="N", help="Pool the first N ranks of each run (default: 20)."
+    )
+    parser.add_argument("--split", metavar="NAME", help="Which qrels/NAME.tsv of a dataset folder (default: test).")
+
+
+def _add_judgments(parser: _Parser, *, judge: bool = True) -> None:
+    parser.add_argument(
+        "--judgments",
+        default=JUDGMENTS,
+        metavar="DIR",
+        help=f"The folder of judgments (default: {JUDGMENTS}).",
+    )
+    if judge:
+        parser.add_argument(
+            "--judge",
+            metavar="FILE|MODULE:NAME",
+            help="The judge: a YAML or JSON file with its settings, or an import string of it or of what makes it "
+            "(default: judge.yaml in the folder of judgments).",
+        )
+    parser.add_argument(
+        "--contradictions",
+        choices=("refuse", "first", "max", "median"),
+        default="refuse",
+        help="What becomes of different grades of one pair (default: refuse).",
+    )
+
+
+def _add_use(parser: _Parser) -> None:
+    parser.add_argument(
+        "--use",
+        action="append",
+        metavar="JUDGE",
+        help="Whose grades count, a folder of judgments/ or the beginning of a digest; repeated, the first that has "
+        "one (default: the only judge).",
+    )
+
+
 def _add_collection(parser: _Parser) -> None:
     parser.add_argument("qrels", metavar="QRELS", help="Relevance judgments: a file of them, or a dataset.")
     parser.add_argument("--split", metavar="NAME", help="Which qrels/NAME.tsv of a dataset folder (default: test).")
@@ -450,6 +556,16 @@ def _positive(text: str) -> int:
     return number
 
 
+def _amount(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not an amount such as 2.50")
+    return number
+
+
 def _count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 9:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number such as 10")
@@ -482,6 +598,18 @@ def _compare(arguments: argparse.Namespace, console: Console) -> int:
 
     with plugged(arguments.plugin):
         return compare_runs(arguments, console)
+
+
+def _pool(arguments: argparse.Namespace, console: Console) -> int:
+    from pytest_retrieval_eval.cli.judging import plan
+
+    return plan(arguments, console)
+
+
+def _judge(arguments: argparse.Namespace, console: Console) -> int:
+    from pytest_retrieval_eval.cli.judging import judge
+
+    return judge(arguments, console)
 
 
 def _cache(arguments: argparse.Namespace, console: Console) -> int:

@@ -47,9 +47,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Judgment", "Judgments", "text_hash"]
 
-FOLDER = "judgments"
-"""Where judgments lie unless something else is said."""
-
 _ATTRIBUTES = "*.jsonl merge=union text eol=lf\n"
 _SHARDED = 100_000  # rows from which on a judge's grades lie in several files
 _JOURNAL, _ALL, _FAILURES = "journal.jsonl", "all.jsonl", "failures.jsonl"

@@ -47,12 +47,12 @@ def pool_of(dataset: Dataset, runs: Sequence[Run], query_ids: Sequence[str], dep
     kept = [run.texts for run in runs]
     every = list(dict.fromkeys(doc for top in tops for docs in top.values() for doc in docs))
     unstored = [doc for doc in every if any(doc not in own for own in kept)]
-    today = _today(dataset, rankings, unstored)
+    found_today = today(dataset, unstored, rankings)
     stored: dict[str, Document] = {}
     for own in kept:
         stored = {**own, **stored}
-    _refuse_lost(dataset, runs, tops, [doc for doc in every if doc not in today and doc not in stored], needs)
-    texts = tuple({doc: own.get(doc) or today.get(doc) or stored[doc] for doc in every} for own in kept)
+    _refuse_lost(dataset, runs, tops, [doc for doc in every if doc not in found_today and doc not in stored], needs)
+    texts = tuple({doc: own.get(doc) or found_today.get(doc) or stored[doc] for doc in every} for own in kept)
     changed = tuple(doc for doc in every if any(each[doc] != texts[0][doc] for each in texts[1:]))
     return Pool(tops, texts, changed)
 
@@ -67,7 +67,9 @@ def changed_note(doc_ids: Sequence[str]) -> str:
     )
 
 
-def _today(dataset: Dataset, rankings: Sequence[Mapping[str, Ranking]], doc_ids: Sequence[str]) -> dict[str, Document]:
+def today(
+    dataset: Dataset, doc_ids: Sequence[str], rankings: Sequence[Mapping[str, Ranking]] = ()
+) -> dict[str, Document]:
     """The texts that the dataset has: of a document, or of a part of one, as the chunk table or the hit itself says."""
     corpus, chunks = dataset.corpus, dataset.chunks
     found = {} if corpus is None else dict(corpus.get_many(doc_ids))

@@ -17,6 +17,9 @@ from pytest_retrieval_eval.errors import DataError
 KEY_SCHEMA = 1
 """Part of every key: what is keyed otherwise is never taken for what was kept before."""
 
+NOT_ASKED = "not asked: "
+"""What the detail of a reading begins with whose item was left: a budget was used up, or the service is gone."""
+
 # ASCII only, so that half of a surrogate pair in a text is no obstacle and no two texts become one.
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 

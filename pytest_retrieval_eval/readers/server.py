@@ -12,7 +12,7 @@ from pytest_retrieval_eval.readers import templates
 from pytest_retrieval_eval.readers.budget import Budget
 from pytest_retrieval_eval.readers.calls import Answer, Call, Engine, Stream
 from pytest_retrieval_eval.readers.chat import Parameters, chat_url, estimated_tokens, pinned, understand
-from pytest_retrieval_eval.readers.reading import Item, Passage, Reading
+from pytest_retrieval_eval.readers.reading import NOT_ASKED, Item, Passage, Reading
 
 # Replies from another model, one after the other, after which no more are asked (and paid) for.
 _STRANGERS = 3
@@ -264,7 +264,7 @@ class Readings(Iterator[tuple[int, Reading]]):
             raise StopIteration
         index = next(iter(self._missing))
         del self._missing[index]
-        return index, Reading("", "error", None, None, detail=f"not asked: {self._stream.stopped}")
+        return index, Reading("", "error", None, None, detail=f"{NOT_ASKED}{self._stream.stopped}")
 
     def cancel(self) -> None:
         """Ask no more, and drop what is under way."""

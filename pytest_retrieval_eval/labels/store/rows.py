@@ -43,7 +43,8 @@ class Judgment:
     ``q`` and ``d`` are the ids of query and document, ``qh`` and ``dh`` the hashes of the texts that were read
     (:func:`text_hash`), ``g`` the grade, ``at`` the time (ISO 8601, UTC), ``by`` who gave it: a person, or the model
     that the judge's service said it ran. ``split`` is ``dev`` or ``heldout`` for the labels of people, ``r`` counts
-    further gradings of the same pair by one judge, for its agreement with itself.
+    further gradings of the same pair by one judge, for its agreement with itself. ``w`` says for how many pairs of the
+    pool a label of a sample stands.
     """
 
     q: str
@@ -55,6 +56,7 @@ class Judgment:
     by: str = ""
     split: str | None = None
     r: int = 0
+    w: float | None = None
 
     @property
     def key(self) -> Key:
@@ -74,6 +76,8 @@ class Judgment:
             row["split"] = self.split
         if self.r:
             row["r"] = self.r
+        if self.w is not None:
+            row["w"] = self.w
         return to_line(row)
 
     @property
@@ -103,6 +107,7 @@ def judgment_of(row: Mapping[str, object], where: str) -> Judgment:
     if not isinstance(times, int) or isinstance(times, bool) or times < 0:
         raise DataError(f"{where}: the repetition is {excerpt(times)}; expected a whole number")
     texts = [row.get(name, "") for name in ("at", "by")]
+    weight = None if row.get("w") is None else json_number(row["w"], where, "weight")
     if not all(isinstance(text, str) for text in texts):
         raise DataError(f"{where}: 'at' and 'by' are texts, not {excerpt(texts)}")
     return Judgment(
@@ -115,6 +120,7 @@ def judgment_of(row: Mapping[str, object], where: str) -> Judgment:
         str(texts[1]),
         None if split is None else str(split),
         times,
+        weight,
     )
 
 

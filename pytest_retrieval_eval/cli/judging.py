@@ -1,0 +1,287 @@
+"""``pool`` and ``judge``: what judging some runs takes, and the judging itself."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, cast
+
+from pytest_retrieval_eval.cli.console import PROGRAM, Console, json_text
+from pytest_retrieval_eval.collection.dataset import Dataset
+from pytest_retrieval_eval.collection.files import decode, read_bytes
+from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.errors import SettingsError, did_you_mean
+from pytest_retrieval_eval.gates.tojudge import check_path, write
+from pytest_retrieval_eval.gates.wording import counted, shown
+from pytest_retrieval_eval.labels.grading import Filled, fill
+from pytest_retrieval_eval.labels.judging.config import judge_from
+from pytest_retrieval_eval.labels.judging.judge import Judge, Pair
+from pytest_retrieval_eval.labels.judgments import Judgments
+from pytest_retrieval_eval.labels.pairs import read_pairs
+from pytest_retrieval_eval.labels.pool import DEPTH, Plan, Pool, estimated, key_of, plan_of, pool_of
+from pytest_retrieval_eval.readers.budget import Price
+from pytest_retrieval_eval.readers.progress import progress
+
+JUDGE = "judge.yaml"
+"""In the folder of judgments, the settings of the judge that fills it unless --judge names another."""
+
+_INTERRUPTED = 130
+_LISTED = 20
+
+
+def plan(arguments: argparse.Namespace, console: Console) -> int:
+    """The command ``pool``."""
+    if arguments.to_judge is not None:
+        check_path(Path(arguments.to_judge), "--to-judge")
+    judgments = _judgments(arguments, arguments.use)
+    judge, price = _judge(arguments, needed=False)
+    pool = _pool(arguments, console)
+    found = plan_of(pool, judgments, judge=judge, price=price)
+    if arguments.to_judge is not None:
+        write(Path(arguments.to_judge), [_row(pair) for pair in found.new])
+    judged = pool.judged(judgments)
+    if arguments.json:
+        console.write(json_text(_document(found, judged)) + "\n")
+        return 0
+    console.write(f"run\tpairs\tunjudged\tfirst\talone\tjudged@{found.depth}\n")
+    for run in found.runs:
+        cells = (run.name, run.pairs, run.unjudged, run.first, run.alone, f"{judged[run.name]:.4f}")
+        console.write("\t".join(map(str, cells)) + "\n")
+    console.write(f"pool\t{found.pairs}\t{len(found.new)}\t\t\t\n")
+    console.say(
+        f"{counted(found.pairs, 'pair')} in the first {found.depth} ranks of {counted(len(found.runs), 'run')}: "
+        f"{found.reused} judged, {len(found.new)} to judge; each run by itself would take {found.independent} "
+        f"({found.factor:.2f} times)"
+    )
+    _say_estimate(found.tokens, found.cost, judge, console)
+    if found.new:
+        console.say(f"{PROGRAM} judge fills them")
+    return 0
+
+
+def judge(arguments: argparse.Namespace, console: Console) -> int:
+    """The command ``judge``: status 0 where every pair has a grade, 1 where not."""
+    if (arguments.pairs is None) == (not arguments.run):
+        raise SettingsError("say what to judge: a file of pairs, or --dataset and --run once for each run")
+    made, price = _judge(arguments, needed=True)
+    if made is None:  # cannot be: it was needed
+        raise SettingsError("there is no judge")
+    judgments = _judgments(arguments, ())
+    pool: Pool | None = None
+    if arguments.pairs is None:
+        pool = _pool(arguments, console)
+        pairs = list(pool.pairs.values())
+    else:
+        dataset = None if arguments.dataset is None else Dataset.read(arguments.dataset, split=arguments.split)
+        pairs = read_pairs(arguments.pairs, dataset)
+    return _judge_pairs(arguments, console, made, price, judgments, pool, pairs)
+
+
+def _judge_pairs(
+    arguments: argparse.Namespace,
+    console: Console,
+    made: Judge,
+    price: Price | None,
+    judgments: Judgments,
+    pool: Pool | None,
+    pairs: list[Pair],
+) -> int:
+    before = set(judgments.judges)
+    kept = judgments.keep(made, allow_floating=arguments.allow_floating)
+    own = Judgments(judgments.folder, judges=[kept.name])
+    if kept.name not in before and before:
+        console.note(
+            f"{kept.name} is another judge than {', '.join(sorted(before))}, and takes over none of their grades; "
+            "gates count those that retrieval_judge names"
+        )
+    planned = plan_of(pool, own, judge=made, price=price) if pool is not None else None
+    if planned is not None:
+        new, tokens, cost = len(planned.new), planned.tokens, planned.cost
+    else:
+        open_ = set(own.unjudged([*map(key_of, pairs)]))
+        missing = [pair for pair in pairs if key_of(pair) in open_]
+        new = len(missing)
+        tokens, cost = estimated(missing, made, price)
+    console.say(f"{counted(len(pairs), 'pair')}: {len(pairs) - new} judged, {new} to judge by {kept.name}")
+    _say_estimate(tokens, cost, made, console)
+    try:
+        with progress(None, new, doing="judging", unit="pair") as advance:
+            filled = fill(
+                judgments, made, pairs, allow_floating=arguments.allow_floating, told=lambda graded: advance(1)
+            )
+    except KeyboardInterrupt:
+        console.error(f"interrupted; every grade that came is in {judgments.folder}, and the same command goes on")
+        return _INTERRUPTED
+    finally:
+        with suppress(Exception):  # what it holds; the grades are kept
+            made.close()
+    _say_filled(filled, console)
+    own = Judgments(judgments.folder, judges=[kept.name])
+    if filled.complete:
+        return 0
+    if pool is None:
+        console.say(f"incomplete: {filled.share:.2f} of the pairs are judged")
+    else:
+        parts = [f"{name}: judged@{pool.depth} = {share:.2f}" for name, share in pool.judged(own).items()]
+        console.say(f"incomplete: {', '.join(parts)}")
+    return 1
+
+
+def _say_filled(filled: Filled, console: Console) -> None:
+    for failure in filled.failures[:_LISTED]:
+        console.write(
+            f"{failure.q}\t{failure.d}\t{failure.outcome}\t{failure.attempts}\t{shown(failure.reason, 200)}\n"
+        )
+    failed = counted(len(filled.failures), "pair")
+    read, written = filled.tokens
+    used = f", {read:,} tokens read and {written:,} written" if read or written else ""
+    console.say(f"graded {filled.graded}, reused {filled.reused}{used}")
+    if len(filled.failures) > _LISTED:
+        console.say(f"and {len(filled.failures) - _LISTED} more without a grade")
+    if filled.failures:
+        console.say(f"{failed} got no grade, and {'is' if len(filled.failures) == 1 else 'are'} asked for next time")
+    if filled.left:
+        console.say(f"{counted(len(filled.left), 'pair')} not asked for: {filled.stopped}")
+
+
+def _say_estimate(tokens: tuple[int, int] | None, cost: float | None, judge: object, console: Console) -> None:
+    if tokens is not None:
+        price = "" if cost is None else f", at most {cost:.2f} in cost"
+        console.say(f"that takes at most about {tokens[0]:,} tokens read and {tokens[1]:,} written{price}")
+        if cost is None:
+            console.note("the price of the tokens is not known: name it in the judge's budget (price: input, output)")
+    elif judge is not None:
+        console.note("this judge does not tell how many tokens it takes")
+
+
+def _judgments(arguments: argparse.Namespace, use: Any) -> Judgments:
+    return Judgments(arguments.judgments, judges=tuple(use or ()), contradictions=arguments.contradictions)
+
+
+def _pool(arguments: argparse.Namespace, console: Console) -> Pool:
+    if arguments.dataset is None:
+        raise SettingsError("--dataset names the queries and the texts that runs are judged on")
+    dataset = Dataset.read(arguments.dataset, split=arguments.split)
+    runs = [Run.read(path) for path in arguments.run]
+    pool = pool_of(dataset, runs, arguments.depth or DEPTH)
+    for run in runs:
+        for warning in run.warnings:
+            console.note(f"{run.name}: {warning}")
+    return pool
+
+
+def _row(pair: Pair) -> dict[str, object]:
+    row = {
+        "query_id": pair.query_id,
+        "query": pair.query,
+        "doc_id": pair.doc_id,
+        "title": pair.title,
+        "text": pair.text,
+    }
+    return {name: value for name, value in row.items() if value}
+
+
+def _document(found: Plan, judged: Mapping[str, float]) -> dict[str, Any]:
+    return {
+        "depth": found.depth,
+        "pairs": found.pairs,
+        "reused": found.reused,
+        "new": len(found.new),
+        "independent": found.independent,
+        "factor": found.factor,
+        "tokens": None if found.tokens is None else {"read": found.tokens[0], "written": found.tokens[1]},
+        "cost": found.cost,
+        "runs": [
+            {
+                "name": run.name,
+                "pairs": run.pairs,
+                "unjudged": run.unjudged,
+                "first": run.first,
+                "alone": run.alone,
+                "judged": judged[run.name],
+            }
+            for run in found.runs
+        ],
+    }
+
+
+# --- the judge ----------------------------------------------------------------------------------------
+
+
+def _judge(arguments: argparse.Namespace, *, needed: bool) -> tuple[Judge | None, Price | None]:
+    """The judge of --judge, else of the folder's judge.yaml, and its price where that is known."""
+    given = arguments.judge
+    if given is None:
+        default = Path(arguments.judgments) / JUDGE
+        if not default.exists():
+            if needed:
+                raise SettingsError(
+                    f"there is no judge: write its settings into {default} (such as url, model, prompt), or name a "
+                    "file of them, or MODULE:NAME, with --judge"
+                )
+            return None, None
+        given = str(default)
+    caps = {name: getattr(arguments, f"max_{name}", None) for name in ("calls", "tokens", "cost")}
+    caps = {name: value for name, value in caps.items() if value is not None}
+    if not str(given).lower().endswith((".yaml", ".yml", ".json")):
+        if caps:
+            raise SettingsError(f"--max-{next(iter(caps))} goes with a file of settings, and --judge is {given}")
+        return _imported(given), None
+    settings = _settings(given)
+    budget = settings.get("budget")
+    if caps:
+        if budget is not None and not isinstance(budget, Mapping):
+            raise SettingsError(f"--judge {given}: the budget is {shown(repr(budget))}; expected a mapping")
+        budget = settings["budget"] = {**(budget or {}), **caps}
+    price = budget.get("price") if isinstance(budget, Mapping) else None
+    return (
+        judge_from(settings, root=Path(given).absolute().parent),
+        Price(**price) if isinstance(price, Mapping) else None,
+    )
+
+
+def _settings(path: str) -> dict[str, object]:
+    import yaml
+
+    try:
+        found = yaml.safe_load(decode(read_bytes(path), path))
+    except yaml.YAMLError as error:
+        raise SettingsError(f"--judge {path}: malformed YAML: {shown(str(error))}") from None
+    if not isinstance(found, dict):
+        raise SettingsError(f"--judge {path}: expected the settings of a judge, such as url: …")
+    return cast("dict[str, object]", found)
+
+
+def _imported(text: str) -> Judge:
+    """The judge that ``MODULE:NAME`` names, or that it makes when it is called; the current folder is first."""
+    module, colon, name = text.partition(":")
+    if not (module and colon and name):
+        raise SettingsError(f"--judge {text}: expected MODULE:NAME, such as myapp.judging:judge, or a YAML file")
+    here = os.getcwd()
+    sys.path.insert(0, here)
+    try:
+        found: Any = importlib.import_module(module)
+    except ImportError as error:
+        raise SettingsError(f"--judge {text}: cannot be imported: {error}") from error
+    finally:
+        if here in sys.path:
+            sys.path.remove(here)
+    if not hasattr(found, name):
+        raise SettingsError(f"--judge {text}: there is no {name!r}; {did_you_mean(name, dir(found))}")
+    found = getattr(found, name)
+    made = found
+    if callable(found) and (isinstance(found, type) or not hasattr(found, "grade")):
+        try:
+            made = found()
+        except TypeError as error:
+            raise SettingsError(f"--judge {text}: cannot be made without arguments: {error}") from error
+    if not all(hasattr(made, part) for part in ("identity", "scale", "grade", "close")):
+        raise SettingsError(
+            f"--judge {text}: {shown(repr(made))} is no judge: it has no identity, scale, grade or close"
+        )
+    return cast(Judge, made)

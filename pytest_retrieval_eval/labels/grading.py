@@ -1,0 +1,140 @@
+"""A judge works through pairs: each grade is in the journal when it arrives, and a pair without one is written down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pytest_retrieval_eval.errors import SettingsError
+from pytest_retrieval_eval.labels.judgments import Judgment, Judgments, now
+from pytest_retrieval_eval.labels.pool import key_of
+from pytest_retrieval_eval.labels.store.failures import Failure
+from pytest_retrieval_eval.labels.store.journal import side_folder
+from pytest_retrieval_eval.labels.store.rows import Key
+from pytest_retrieval_eval.readers.reading import NOT_ASKED
+
+if TYPE_CHECKING:
+    from pytest_retrieval_eval.labels.judging.judge import Graded, Judge, Pair
+
+
+@dataclass(slots=True)
+class Filled:
+    """What became of pairs: how many had a grade, got one, were failed, or were not asked at all, and why."""
+
+    judge: str
+    pairs: int
+    reused: int = 0
+    graded: int = 0
+    failures: list[Failure] = field(default_factory=list)
+    left: list[Key] = field(default_factory=list)
+    stopped: str = ""
+    tokens: tuple[int, int] = (0, 0)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every pair has a grade now."""
+        return self.reused + self.graded == self.pairs
+
+    @property
+    def share(self) -> float:
+        """The share of the pairs that have a grade now."""
+        return (self.reused + self.graded) / self.pairs if self.pairs else 1.0
+
+
+def fill(
+    judgments: Judgments,
+    judge: Judge,
+    pairs: Iterable[Pair],
+    *,
+    repetition: int = 0,
+    also_people: bool = False,
+    allow_floating: bool = False,
+    told: Callable[[Graded], object] | None = None,
+) -> Filled:
+    """Ask a judge for the pairs that have no grade of this judge yet, nor one of people.
+
+    A pair that fails is not tried again by this call: the next one asks for it. ``also_people`` asks for pairs that
+    people have judged as well, to hold the judge against them; ``repetition`` from 1 asks for pairs again, beside the
+    grades that count. ``told`` hears of each grade. Whatever ends the call, what came is kept, and what is in the
+    journal is put into the files; one process at a time judges for one judge, since two would pay twice.
+    """
+    from filelock import FileLock, Timeout
+
+    kept = judgments.keep(judge, allow_floating=allow_floating)
+    lock = FileLock(str(side_folder(judgments.folder) / f"{kept.name}.judging"))
+    try:
+        with lock.acquire(timeout=0):
+            try:
+                return _fill(judgments, judge, kept.name, pairs, repetition, also_people, told)
+            finally:
+                judgments.compact()
+    except Timeout:
+        raise SettingsError(
+            f"another process is judging for {kept.name} in {judgments.folder}, and both would pay for the same pairs: "
+            "wait for it"
+        ) from None
+
+
+def _fill(
+    judgments: Judgments,
+    judge: Judge,
+    name: str,
+    pairs: Iterable[Pair],
+    repetition: int,
+    also_people: bool,
+    told: Callable[[Graded], object] | None,
+) -> Filled:
+    by_key = {key_of(pair): pair for pair in pairs}
+    known = _known(judgments, name, by_key, repetition, also_people)
+    asked = {key: pair for key, pair in by_key.items() if key not in known}
+    filled = Filled(name, len(by_key), len(by_key) - len(asked))
+    if not asked:
+        return filled
+    attempts = {each.key: each.attempts for each in judgments.failures(name)}
+    keys = list(asked)
+    gradings = judge.grade(list(asked.values()), repetition=repetition)
+    try:
+        for index, graded in gradings:
+            _keep(judgments, filled, keys[index], graded, repetition, attempts)
+            if told is not None:
+                told(graded)
+    finally:
+        close = getattr(gradings, "close", None)
+        if close is not None:
+            with suppress(ValueError):  # a generator that an interrupt has just left
+                close()
+    return filled
+
+
+def _known(judgments: Judgments, name: str, keys: Iterable[Key], repetition: int, also_people: bool) -> set[Key]:
+    if repetition:
+        return {row.key for row, _ in judgments.rows(name) if row.r == repetition}
+    keys = set(keys)
+    own = {query: judgments.table(name).of_query(query) for query in {key[0] for key in keys}}
+    people = {} if also_people else {query: judgments.table("human").of_query(query) for query in own}
+    return {key for key in keys if key in own[key[0]] or key in people.get(key[0], {})}
+
+
+def _keep(
+    judgments: Judgments,
+    filled: Filled,
+    key: Key,
+    graded: Graded,
+    repetition: int,
+    attempts: dict[Key, int],
+) -> None:
+    read, written = filled.tokens
+    filled.tokens = read + (graded.input_tokens or 0), written + (graded.output_tokens or 0)
+    if graded.grade is not None:
+        judgments.add(filled.judge, [Judgment(*key, graded.grade, now(), graded.model, r=repetition)])
+        filled.graded += 1
+    elif graded.detail.startswith(NOT_ASKED):  # nobody has tried this pair
+        filled.left.append(key)
+        filled.stopped = graded.detail.removeprefix(NOT_ASKED)
+    else:
+        failure = Failure(filled.judge, *key, graded.outcome, graded.detail, attempts.get(key, 0) + 1, now())
+        filled.failures.append(failure)
+        if not repetition:
+            judgments.fail([failure])
