@@ -287,6 +287,11 @@ class FixtureBench:
         return str(self._session.settings.defaults.get("correction", "holm"))
 
     @property
+    def stop_early(self) -> bool:
+        """Whether a gate may stop reading once its verdict is settled."""
+        return self._session.settings.stop_early
+
+    @property
     def provenance(self) -> bool:
         """Whether verdicts say where their numbers come from: it takes a pass over the data."""
         return self._session.settings.json is not None

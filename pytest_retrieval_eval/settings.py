@@ -145,6 +145,11 @@ FLAGS = (
         {"metavar": "report|write"},
     ),
     Flag(
+        "--retrieval-stop-early",
+        "let gates with a margin whose labels a reader makes stop reading once their verdict is settled",
+        {"action": "store_true"},
+    ),
+    Flag(
         "--retrieval-allow-missing-reader",
         "skip gates whose reader cannot be had on this machine also where the environment variable CI is set",
         {"action": "store_true"},
@@ -187,6 +192,7 @@ class Settings:
     reader: Mapping[str, object] | None = None
     reader_root: Path = Path()
     skip_without_reader: bool = True
+    stop_early: bool = False
 
     @classmethod
     def parse(
@@ -256,6 +262,7 @@ class Settings:
             reanchor=cast("Literal['report', 'write'] | None", reanchor),
             reader=reader,
             reader_root=reader_root,
+            stop_early=bool(options.get("retrieval_stop_early")),
             # A pipeline that cannot measure what it is there for must not be green.
             skip_without_reader=not ci or bool(options.get("retrieval_allow_missing_reader")),
         )

@@ -26,7 +26,8 @@ class Bench(Protocol):
 
     Every look-up raises a ``GateError`` whose message says what to do; it never returns something empty
     instead. A bench may have an attribute ``weak_drop`` (the mean drop that a passing gate should be able to
-    detect, 0.02 where it is absent), and one ``provenance`` (True: verdicts say where their numbers come from);
+    detect, 0.02 where it is absent), and one ``provenance`` (True: verdicts say where their numbers come from),
+    and one ``stop_early`` (True: not every query need be read where the verdict is settled before);
     and a method ``collect``, which gets the pairs to judge of each gate. Further methods that it may have:
     ``labels(name, options)`` gives the :class:`~pytest_retrieval_eval.labels.source.LabelSource` of that name for a
     gate with these options, such as one that knows the reader (those without settings are there by themselves),

@@ -26,13 +26,15 @@ from pytest_retrieval_eval.gates.diff import (
     pairs_to_judge,
     with_details,
 )
+from pytest_retrieval_eval.gates.early import Settled, until_settled, why_all
 from pytest_retrieval_eval.gates.gate import Gate
 from pytest_retrieval_eval.gates.hints import other_forms
 from pytest_retrieval_eval.gates.incomplete import comparison_hangs, mean_hangs, sides
-from pytest_retrieval_eval.gates.labelling import label_runs, labels_text, other_evidence
+from pytest_retrieval_eval.gates.labelling import label_runs, labels_text, other_evidence, source_of
 from pytest_retrieval_eval.gates.options import Options
 from pytest_retrieval_eval.gates.rules import (
     Comparison,
+    Ruling,
     check_alone,
     check_rule,
     compared,
@@ -57,6 +59,9 @@ from pytest_retrieval_eval.gates.target import Target
 from pytest_retrieval_eval.gates.tojudge import gather
 from pytest_retrieval_eval.gates.verdict import Interval, Status, Verdict
 from pytest_retrieval_eval.gates.wording import counted, listed, means, shown
+from pytest_retrieval_eval.labels.scorable import scorable
+from pytest_retrieval_eval.labels.source import ERAG
+from pytest_retrieval_eval.measures.evaluate import evaluate
 from pytest_retrieval_eval.measures.evidence import RANKS
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.registry import bounds, reads
@@ -67,6 +72,9 @@ from pytest_retrieval_eval.stats.tolerance import TOLERANCE
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.bench import Bench
+    from pytest_retrieval_eval.gates.labelling import Labels
+    from pytest_retrieval_eval.labels.erag import Erag
+    from pytest_retrieval_eval.labels.source import LabelSource
     from pytest_retrieval_eval.measures.evaluate import TieInterval
 
 # A passing gate that could not have seen a mean drop of this size is called weak (ini retrieval_weak_drop).
@@ -84,6 +92,7 @@ class Known:
 
     opened: dict[Measure, Opened] = field(default_factory=dict)
     sides: dict[Measure, Side] = field(default_factory=dict)
+    sources: dict[Measure, LabelSource] = field(default_factory=dict)
 
 
 def check(gate: Gate, bench: Bench, known: Known | None = None) -> Verdict:
@@ -156,7 +165,8 @@ def decide(gate: Gate, bench: Bench, known: Known | None = None) -> Verdict:
 class Case:
     """A comparison with both sides measured and nothing decided.
 
-    ``parts`` are the slices of a gate with ``by``; ``decides`` is False for one with too few queries.
+    ``parts`` are the slices of a gate with ``by``; ``decides`` is False for one with too few queries. ``settled`` is
+    the verdict of a gate that did not read every query; ``reading`` says why it did, where it might not have.
     """
 
     gate: Gate
@@ -169,6 +179,8 @@ class Case:
     slice: str = ""
     decides: bool = True
     parts: tuple[Case, ...] = ()
+    settled: Settled | None = None
+    reading: str = ""
 
     @property
     def leaves(self) -> tuple[Case, ...]:
@@ -191,10 +203,12 @@ def measured_case(gate: Gate, bench: Bench, known: Known | None = None) -> Case:
     candidate = _candidate(gate.measure, bench, gate.options, known)
     if not isinstance(gate.target, Target):
         side = _measured([candidate], gate.measure, bench, gate.options, known)[0]
-        case = Case(gate, bench, side)
+        case = Case(gate, bench, side, reading=why_all(gate, bench, updated=False) or "")
     else:
         base, opened = _reference(gate, gate.target, bench, candidate)
-        side, reference = _measured([candidate, opened], gate.measure, bench, gate.options, known)
+        settled, note = _settled(gate, bench, candidate, opened, known, updated=base.updated)
+        both = [candidate, opened] if settled is None else _narrowed([candidate, opened], settled.queries)
+        side, reference = _measured(both, gate.measure, bench, gate.options, known)
         _keep_texts(base, side, bench)
         if side.scores.query_ids != reference.scores.query_ids:
             only = sorted(set(side.scores.query_ids) ^ set(reference.scores.query_ids))
@@ -203,7 +217,7 @@ def measured_case(gate: Gate, bench: Bench, known: Known | None = None) -> Case:
                 f"({counted(len(only), 'query', 'queries')}: {listed(only)}), so that they cannot be "
                 "compared query by query; gate it with a fixed target"
             )
-        case = _paired(Case(gate, bench, side, base, reference))
+        case = _paired(Case(gate, bench, side, base, reference, settled=settled, reading=note))
     if gate.options.by is None:
         return case
     parts = []
@@ -233,19 +247,69 @@ def _measured(opened: Sequence[Opened], measure: Measure, bench: Bench, options:
     if reads(measure) != RANKS:
         labels = other_evidence(reads(measure), candidate.dataset, candidate.select, bench, options)
     else:
-        labels = label_runs(
-            candidate.dataset,
-            [each.run for each in opened],
-            bench,
-            options,
-            depth=cutoff_of(measure),
-            select=candidate.select,
-            measure=measure.innermost.name,
-        )
+        labels = _labels(opened, measure, bench, options, known, candidate.select)
     before = known.sides.get(measure)
     if before is None or not labels.same_for(candidate.run, before.labels):
         known.sides[measure] = measure_side(candidate, labels, measure, options)
     return [known.sides[measure], *(measure_side(each, labels, measure, options) for each in opened[1:])]
+
+
+def _labels(
+    opened: Sequence[Opened],
+    measure: Measure,
+    bench: Bench,
+    options: Options,
+    known: Known,
+    select: frozenset[str] | None,
+) -> Labels:
+    return label_runs(
+        opened[0].dataset,
+        [each.run for each in opened],
+        bench,
+        options,
+        depth=cutoff_of(measure),
+        select=select,
+        measure=measure.innermost.name,
+        reading=known.sources.get(measure),
+    )
+
+
+def _settled(
+    gate: Gate, bench: Bench, candidate: Opened, opened: Opened, known: Known, *, updated: bool
+) -> tuple[Settled | None, str]:
+    """What was settled before every query was read; and a note where every query is read all the same."""
+    why = why_all(gate, bench, updated=updated)
+    if why is not None:
+        return None, why
+    # One source for all blocks: what it has read it keeps for the comparison, whatever the cache does.
+    reading = cast("Erag", source_of(ERAG, bench, gate.options))
+    known.sources[gate.measure] = reading
+    population = scorable(candidate.dataset, candidate.select, ERAG).query_ids
+    both = [candidate, opened]
+
+    def differences(block: frozenset[str]) -> Mapping[str, float]:
+        labels = _labels(both, gate.measure, bench, gate.options, known, block)
+        after, before = (
+            evaluate(
+                labels.of(each.run), each.run, gate.measure, queries=each.dataset.queries, select=labels.select
+            ).scores(gate.measure)
+            for each in both
+        )
+        if after.query_ids != before.query_ids:
+            return {}
+        comparison = compared(gate, after.values, before.values, 0.0, 0.0)
+        return dict(zip(after.query_ids, comparison.differences.tolist(), strict=True))
+
+    reading.partial = True
+    try:
+        settled = until_settled(gate, population, differences)
+    finally:
+        reading.partial = False
+    return settled, "" if settled else "early stopping: every query was read, and the rule decided"
+
+
+def _narrowed(opened: Sequence[Opened], queries: frozenset[str]) -> list[Opened]:
+    return [replace(each, select=queries) for each in opened]
 
 
 def _keep_texts(base: Baseline, side: Side, bench: Bench) -> None:
@@ -333,6 +397,7 @@ def _against_number(case: Case, target: float, also: Side | None) -> Verdict:
     scores, sign = side.scores, 1 if gate.operator in (">=", ">") else -1
     fine = holds(gate.operator, side.mean, target)
     notes = list(_side_notes(side, also))
+    notes += [case.reading] if case.reading and also is None else []
     if gate.options.rule != "mean":
         notes.append(f"a fixed target is about the mean: rule={gate.options.rule!r} does not soften it")
     tied, interval = _ties(side), bootstrap_mean(scores.values, level=_LEVEL)
@@ -371,7 +436,8 @@ def _against_run(case: Case, comparison: Comparison, adjustment: Adjustment | No
     if base is None or reference is None or test is None or not isinstance(gate.target, Target):
         raise GateError(f"{gate} was not measured on both sides")  # cannot be: _paired has done so
     d = comparison.differences
-    ruling = rule_on(comparison, test, adjustment)
+    settled = case.settled
+    ruling = rule_on(comparison, test, adjustment) if settled is None else Ruling(settled.holds, settled.reason)
     low, high = _loss_range(gate.measure, side, reference)
     largest = max(comparison.scale * high - low, TOLERANCE)
     level = _deciding_level(gate.options, adjustment)
@@ -384,7 +450,8 @@ def _against_run(case: Case, comparison: Comparison, adjustment: Adjustment | No
         notes += [f"{reference.label}: {note}" for note in _side_notes(reference, also=side)]
     if reference.stored is side.stored and not base.updated and also is None:
         notes.append("both sides are the same run")
-    if status == "passed":
+    notes += [case.reading] if case.reading and also is None else []
+    if status == "passed" and settled is None:
         status, weakness = _weakness(comparison, detectable, case.bench)
         if _cannot_fail(gate, comparison.target):
             status, weakness = "weak", [_CANNOT_FAIL]

@@ -60,11 +60,16 @@ def label_runs(
     depth: int | None,
     select: frozenset[str] | None,
     measure: str,
+    reading: LabelSource | None = None,
 ) -> Labels:
-    """The labels of a comparison of ``runs`` (the candidate first) over their first ``depth`` ranks."""
+    """The labels of a comparison of ``runs`` (the candidate first) over their first ``depth`` ranks.
+
+    ``reading`` is the one source of the labels where the caller has it already, with what it has read.
+    """
     if "spans" in _names(options):
         _tell(bench, dataset)
-    made = combined([tolerating(source_of(name, bench, options), options.allow_stale) for name in _names(options)])
+    sources = [source_of(name, bench, options) for name in _names(options)] if reading is None else [reading]
+    made = combined([tolerating(each, options.allow_stale) for each in sources])
     others = [_opened(bench.run(dataset, ref), dataset, options) for ref in options.pool]
     every = list({id(run): run for run in (*runs, *others)}.values())
     labelling = made.label(dataset, every, depth=depth, select=select)

@@ -41,7 +41,9 @@ Places = Mapping[str, Mapping[str, Item]]  # query → document → what the rea
 class Erag:
     """Labels from a reader and a downstream metric (a name of ``labels.answers``, or a function).
 
-    ``absent`` is called where the reader cannot be had on this machine; without it that is an AbsentReaderError.
+    What it has read it keeps: it is made for one comparison. ``absent`` is called where the reader cannot be had on
+    this machine; without it that is an AbsentReaderError. ``partial`` is True while it labels some queries of more:
+    then labels that are all 0 may be chance.
     """
 
     name, pooled = "erag", True
@@ -57,6 +59,8 @@ class Erag:
         self._metric = metric(answer_metric)
         self._metric_name = answer_metric if isinstance(answer_metric, str) else _called(answer_metric)
         self._absent = absent
+        self.partial = False
+        self._known: dict[Item, Reading] = {}
 
     def label(
         self, dataset: Dataset, runs: Sequence[Run], *, depth: int | None, select: frozenset[str] | None
@@ -72,7 +76,8 @@ class Erag:
         readings = self._read(dict.fromkeys(item for one in asked for docs in one.values() for item in docs.values()))
         failed = _failed(asked, readings)
         made = [self._qrels(one, readings, failed, chosen) for one in asked]
-        self._refuse_nothing(dataset, made, failed)
+        if not self.partial:
+            self._refuse_nothing(dataset, made, failed)
         several = len(asked) > 1
         of_run = {id(run): number if several else 0 for number, run in enumerate(runs)}
         texts = dict(zip(map(id, runs), pool.texts, strict=True))
@@ -119,17 +124,17 @@ class Erag:
         """The reading of each item."""
         if self._reader is None:
             raise GateError(NO_READER)
-        every = list(items)
+        every = [item for item in items if item not in self._known]
         try:
-            readings = {every[number]: reading for number, reading in self._reader.read(every)}
+            self._known |= {every[number]: reading for number, reading in self._reader.read(every)}
         except AbsentReaderError as error:
             if self._absent is not None:
                 self._absent(error)
             raise
-        missing = len(every) - len(readings)
+        missing = sum(item not in self._known for item in every)
         if missing:
             raise GateError(f"labels={self.name}: the reader gave no reading for {missing} of {len(every)} items")
-        return readings
+        return {item: self._known[item] for item in items}
 
     def _digest(self) -> str | None:
         """The digest of the reader, for the header of a baseline; None where it has no identity."""

@@ -360,3 +360,23 @@ def test_a_full_cache_needs_no_model(reading, monkeypatch):
     reading.run().assert_outcomes(skipped=1)
     monkeypatch.setenv("CI", "true")
     reading.run().assert_outcomes(failed=1)
+
+
+def test_a_session_may_stop_early(reading, dist):
+    queries = {f"q{number}": f"question {number}" for number in range(200)}
+    reading.project.dataset(texts=queries, qrels={query: {query: 1} for query in queries})
+    reading.corpus({query: f"answer {query}" for query in queries})
+    reading.answers({query: [f"answer {query}"] for query in queries})
+    for name in ("old", "new"):
+        reading.project.run_file(f"runs/{name}.trec", {query: [query] for query in queries})
+    reading.project.ini("retrieval_run = runs/new.trec")
+    reading.project.test(
+        "def test_it(metric, against):\n"
+        "    verdict = metric('hit@1', labels='erag') >= against('runs/old.trec') - 0.1\n"
+        "    assert 'settled early' in verdict.reason\n"
+    )
+    reading.run("--retrieval-stop-early", *dist).assert_outcomes(passed=1)
+    assert 10 < len(reading.calls) < 60
+    # What was read stays read.
+    reading.run(*dist).assert_outcomes(failed=1)
+    assert 140 < len(reading.calls) < 190
