@@ -249,7 +249,7 @@ def test_options_have_defaults_and_take_none_for_not_given():
         ({"where": "type=policy"}, "takes tags"),
         ({"where": {1: "x"}}, "by text"),
         ({"labels": "gold"}, "there are no labels 'gold'"),
-        ({"labels": ["qrels", "erag"]}, "there are no labels 'erag'"),
+        ({"labels": ["qrels", "rumour"]}, "there are no labels 'rumour'"),
         ({"labels": []}, "source of labels"),
         ({"dataset": 3}, "dataset's name"),
         ({"dataset": ""}, "dataset's name"),
