@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.chunks import Chunk as Chunk
     from pytest_retrieval_eval.collection.chunks import Chunks as Chunks
     from pytest_retrieval_eval.collection.dataset import Dataset as Dataset
+    from pytest_retrieval_eval.collection.fusion import fuse as fuse
     from pytest_retrieval_eval.collection.qrels import Qrels as Qrels
     from pytest_retrieval_eval.collection.queries import Queries as Queries
     from pytest_retrieval_eval.collection.run import Run as Run
     from pytest_retrieval_eval.collection.spans import Span as Span
     from pytest_retrieval_eval.collection.spans import Spans as Spans
+    from pytest_retrieval_eval.collection.stages import Stages as Stages
     from pytest_retrieval_eval.gates.gate import Gate as Gate
     from pytest_retrieval_eval.gates.target import BASELINE as baseline
     from pytest_retrieval_eval.gates.target import against as against
@@ -47,10 +49,12 @@ _LAZY = {
     "Run": ("collection.run", "Run"),
     "Span": ("collection.spans", "Span"),
     "Spans": ("collection.spans", "Spans"),
+    "Stages": ("collection.stages", "Stages"),
     "Verdict": ("gates.verdict", "Verdict"),
     "against": ("gates.target", "against"),
     "baseline": ("gates.target", "BASELINE"),
     "evaluate": ("measures.evaluate", "evaluate"),
+    "fuse": ("collection.fusion", "fuse"),
     "measure": ("measures.extending", "measure"),
     "spans_to_qrels": ("labels.from_spans", "to_qrels"),
 }
@@ -75,10 +79,12 @@ __all__ = [
     "SettingsError",
     "Span",
     "Spans",
+    "Stages",
     "Verdict",
     "against",
     "baseline",
     "evaluate",
+    "fuse",
     "measure",
     "spans_to_qrels",
 ]

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, NoReturn, cast
 import pytest
 
 from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean
-from pytest_retrieval_eval.session import Attempt, Session
+from pytest_retrieval_eval.session import Attempt, Session, of_stage
+from pytest_retrieval_eval.settings import is_stage_name
 
 if TYPE_CHECKING:
     from _pytest._code.code import Traceback
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from pytest_retrieval_eval.collection.dataset import Dataset, Document
     from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.stages import Stages
     from pytest_retrieval_eval.gates.bench import Baseline
     from pytest_retrieval_eval.gates.families import GateFamily
     from pytest_retrieval_eval.gates.options import Options
@@ -42,7 +44,14 @@ SESSION = pytest.StashKey[Session]()
 ATTEMPT = pytest.StashKey[Attempt]()
 IS_GATE = pytest.StashKey[bool]()  # an item that is a gate itself and asks for no assertion fixture
 MARKER = "retrieval"
-OVERRIDABLE = ("retriever", "retrieval_dataset", "retrieval_run", "retrieval_baseline", "retrieval_reader")
+OVERRIDABLE = (
+    "retriever",
+    "retrieval_dataset",
+    "retrieval_run",
+    "retrieval_baseline",
+    "retrieval_reader",
+    "retrieval_stages",
+)
 UNREAD = ("retrieval_queries", "retrieval_qrels", "retrieval_spans")  # parts of retrieval_dataset, for reading in tests
 _NOT_THE_USERS = ("pytest_retrieval_eval", "_pytest", "pytest", "pluggy")
 OUR_FIXTURES = "pytest_retrieval_eval.fixtures"
@@ -321,11 +330,24 @@ class FixtureBench:
 
     def baseline(self, dataset: Dataset, name: str | None, candidate: Run) -> Baseline:
         """The stored run that a target names; with ``--retrieval-update`` it may be the candidate itself."""
+        return self._baseline(dataset, name, None, candidate)
+
+    def stage_baseline(self, dataset: Dataset, name: str | None, stage: str, candidate: Run) -> Baseline:
+        """The stored run of a stage, which lies beside that of the whole pipeline: ``NAME.STAGE``."""
+        return self._baseline(dataset, name, stage, candidate)
+
+    def _baseline(self, dataset: Dataset, name: str | None, stage: str | None, candidate: Run) -> Baseline:
         from pytest_retrieval_eval.collection.run import Run
         from pytest_retrieval_eval.gates.baselines import read_baseline
         from pytest_retrieval_eval.gates.bench import Baseline
 
         value = name if name is not None else ask(self._request, "retrieval_baseline")
+        if stage is not None and isinstance(value, Run | Path):
+            raise GateError(
+                f"the fixture retrieval_baseline returned one run ({value}), and stage={stage!r} asks for the baseline "
+                "of a stage: return the name of a baseline, of which each stage has its own, or compare with "
+                "against(…)"
+            )
         if isinstance(value, Run):
             return Baseline(value, value.name)
         if not isinstance(value, str | Path):
@@ -335,7 +357,8 @@ class FixtureBench:
             )
         if isinstance(value, Path):
             return Baseline(self._session.read_run(value), str(value))
-        stored = self._session.stored_run(dataset, value)
+        stored = self._session.stored_run(dataset, value, stage)
+        value = of_stage(value, stage)
         if stored is not None:
             return Baseline(stored, value)
         path = Path(self._session.baseline_path(dataset, value))
@@ -374,6 +397,10 @@ class FixtureBench:
         raise GateError(
             f"{error}. Where CI is set this is an error; --retrieval-allow-missing-reader skips the gate instead"
         ) from None
+
+    def stages(self) -> Stages:
+        """The stages of the pipeline, as the fixture or the ini file names them."""
+        return stages_of(self._session, ask(self._request, "retrieval_stages"))
 
     def keep_texts(
         self, baseline: Baseline, dataset: Dataset, texts: Mapping[str, Document], digests: Mapping[str, str | None]
@@ -439,6 +466,8 @@ class FixtureBench:
         marked = {
             key: value for key, value in marked_values(self._node).items() if key not in ("dataset", "run", "baseline")
         }
+        if self.in_python and "run" in marked_values(self._node) and "stage" in marked:
+            raise SettingsError("@pytest.mark.retrieval(run=…, stage=…): both say what is measured; keep one of them")
         # Inside a gate_family the correction is the family's.
         own = several and self._attempt.family is None
         return with_defaults(self._session.settings.defaults, marked | dict(keywords), several=own)
@@ -446,7 +475,7 @@ class FixtureBench:
     def _named(self, ref: str | Path | Run) -> Run:
         from pytest_retrieval_eval.collection.run import Run
 
-        return ref if isinstance(ref, Run) else self._session.read_run(ref)
+        return ref if isinstance(ref, Run) else named_run(self._request, ref)
 
     def _under_test(self, dataset: Dataset) -> Run:
         definition = fixture_definition(self._node, "retrieval_run")
@@ -500,8 +529,48 @@ def run_under_test(request: pytest.FixtureRequest, key: ContextKey, dataset: Dat
     session = session_of(request.config)
     chosen = command_run(session, dataset) or key.run or session.settings.run
     if chosen is not None:
-        return session.read_run(chosen)
+        return named_run(request, chosen)
     return retriever_run(request, dataset)
+
+
+def named_run(request: pytest.FixtureRequest, ref: str | Path) -> Run:
+    """The run of that name (of ``retrieval_runs``, or of a stage), path or URL."""
+    session = session_of(request.config)
+    if not isinstance(ref, str) or ref in session.settings.runs or not is_stage_name(ref):
+        return session.read_run(ref)
+    definition = fixture_definition(cast(pytest.Item, request._pyfuncitem), "retrieval_stages")
+    if not session.settings.stages and is_ours(definition):
+        return session.read_run(ref)
+    stages = stages_of(session, ask(request, "retrieval_stages"))
+    if ref in stages or not (session.settings.root / ref).exists():
+        return stages[ref] if ref in stages else session.read_run(ref, also=stages)
+    return session.read_run(ref)
+
+
+def stages_of(session: Session, value: object) -> Stages:
+    """What the fixture `retrieval_stages` returned: runs, or their names and paths, by stage."""
+    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.stages import Stages
+
+    if isinstance(value, Stages):
+        return value
+    if not isinstance(value, Mapping):
+        raise GateError(
+            f"the fixture retrieval_stages returned {type(value).__name__}, expected a mapping from the name of each "
+            "stage to its run, in pipeline order"
+        )
+
+    def opened(name: str, found: object) -> Run:
+        if isinstance(found, Run):
+            return found
+        if isinstance(found, str | Path):
+            return session.read_run(found)
+        raise GateError(
+            f"the stage {name!r} of retrieval_stages is {type(found).__name__}, expected a Run or the name or path of "
+            "one"
+        )
+
+    return Stages(value, opened)
 
 
 def retriever_run(request: pytest.FixtureRequest, dataset: Dataset) -> Run:

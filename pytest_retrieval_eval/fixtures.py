@@ -6,7 +6,7 @@ tests, and a project's own fixtures under those names are never touched.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
@@ -19,6 +19,7 @@ from pytest_retrieval_eval.context import (
     attempt_of,
     run_under_test,
     session_of,
+    stages_of,
 )
 from pytest_retrieval_eval.errors import GateError, SettingsError
 
@@ -125,15 +126,8 @@ def retrieval_baseline(request: pytest.FixtureRequest, retrieval_context: Contex
 
 
 @pytest.fixture(scope="session")
-def retrieval_reader(request: pytest.FixtureRequest, retrieval_context: ContextKey) -> object:
-    """The language model that reads for labels="erag". Override it with a reader, its settings, or a function."""
-    _takes_no_parameter(request)
-    session = session_of(request.config)
-    if session.settings.reader is None:
-        from pytest_retrieval_eval.labels.erag import NO_READER
-
-        raise GateError(NO_READER)
-    return session.reader(session.settings.reader, session.settings.reader_root)
+from collections.abc import Callable, Generator, Mapping, Sequence
+from pathlib import Path
 
 
 @pytest.fixture(scope="session")
@@ -196,6 +190,12 @@ def run(retrieval_run: Run) -> Run:
 def reader(request: pytest.FixtureRequest, retrieval_reader: object) -> CachedReader:
     """The reader of the project, behind the cache of its readings."""
     return session_of(request.config).reader(retrieval_reader)
+
+
+@pytest.fixture
+def stages(request: pytest.FixtureRequest, retrieval_stages: Mapping[str, Run]) -> Mapping[str, Run]:
+    """The stages of the pipeline, name → run."""
+    return stages_of(session_of(request.config), retrieval_stages)
 
 
 @pytest.fixture

@@ -33,13 +33,14 @@ from pytest_retrieval_eval.context import (
 from pytest_retrieval_eval.errors import GateError, GateFailure, SettingsError, did_you_mean
 from pytest_retrieval_eval.gates.entries import Entry, GateFileContent, read_gate_file
 from pytest_retrieval_eval.gates.families import check_gates, parse_gates
-from pytest_retrieval_eval.settings import Settings
+from pytest_retrieval_eval.settings import Settings, is_stage_name
 
 if TYPE_CHECKING:
     from _pytest._code.code import ExceptionInfo, TerminalRepr, Traceback
 
     from pytest_retrieval_eval.collection.dataset import Dataset
     from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.stages import Stages
     from pytest_retrieval_eval.gates.bench import Baseline
     from pytest_retrieval_eval.readers.cache import CachedReader
 
@@ -139,6 +140,7 @@ class GateFileBench(FixtureBench):
         super().__init__(request, key)
         self._entry = entry
         self._content = content
+        self._stages: Stages | None = None
 
     def dataset(self, name: str | None) -> Dataset:
         """The dataset that the file names, else the test's."""
@@ -170,7 +172,35 @@ class GateFileBench(FixtureBench):
         """The file's reader, whose paths are relative to it, else the project's."""
         return super()._reader(None) if given is None else self._session.reader(given, self._content.path.parent)
 
+    def stage_baseline(self, dataset: Dataset, name: str | None, stage: str, candidate: Run) -> Baseline:
+        """The same for a stage."""
+        name = name if name is not None else self._entry.baseline
+        return super().stage_baseline(dataset, name, stage, candidate)
+
+    def stages(self) -> Stages:
+        """The stages that the file names, else the test's."""
+        from pytest_retrieval_eval.collection.stages import Stages
+
+        if self._content.stages and self._stages is None:
+            self._stages = Stages(self._content.stages, lambda _, ref: self._run_of(ref))
+        return super().stages() if self._stages is None else self._stages
+
     def _named(self, ref: str | Path | Run) -> Run:
+        if not isinstance(ref, str) or ref in self._content.runs or self._beside(ref).exists():
+            return self._run_of(ref)
+        if ref in self._content.stages:
+            return self.stages()[ref]
+        # Names of the ini file and of fixtures; all others are those of this file, or files beside it.
+        return super()._named(ref) if self._is_stage_elsewhere(ref) else self._run_of(ref)
+
+    def _is_stage_elsewhere(self, ref: str) -> bool:
+        settings = self._session.settings
+        if ref in settings.runs or not is_stage_name(ref):
+            return False
+        overridden = not is_ours(fixture_definition(self._node, "retrieval_stages"))
+        return ref in super().stages() if overridden else ref in settings.stages
+
+    def _run_of(self, ref: str | Path | Run) -> Run:
         if not isinstance(ref, str):
             return super()._named(ref)
         known, settings = self._content.runs, self._session.settings

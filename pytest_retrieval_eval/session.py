@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -242,9 +242,12 @@ class Session:
             self._datasets[key] = Dataset.read(path, name=known_as, split=key[1])
         return self._datasets[key]
 
-    def read_run(self, ref: str | Path) -> Run:
-        """The run of that name (``retrieval_runs``), path or URL, opened once a process."""
-        path = ref if isinstance(ref, Path) and ref.is_absolute() else self.settings.run_path(str(ref))
+    def read_run(self, ref: str | Path, also: Iterable[str] = ()) -> Run:
+        """The run of that name (``retrieval_runs``), path or URL, opened once a process.
+
+        ``also`` are further names, for the error of one that is not known.
+        """
+        path = ref if isinstance(ref, Path) and ref.is_absolute() else self.settings.run_path(str(ref), also)
         if path not in self._runs:
             from pytest_retrieval_eval.collection.run import Run
 
@@ -277,7 +280,7 @@ class Session:
         file = baseline_file(name)
         return folder / dataset.name / file if isinstance(folder, Path) else f"{folder}/{dataset.name}/{file}"
 
-    def stored_run(self, dataset: Dataset, name: str) -> Run | None:
+    def stored_run(self, dataset: Dataset, name: str, stage: str | None = None) -> Run | None:
         """The baseline that ``git:…`` or a URL names, or that lies at a URL; None where it is a file of its own.
 
         Those are read and never written: with ``--retrieval-update`` they are refused.
@@ -286,9 +289,14 @@ class Session:
 
         place: Path | str = name
         if not (is_revision(name) or is_url(name)):
-            place = self.baseline_path(dataset, name)
+            place = self.baseline_path(dataset, of_stage(name, stage))
             if isinstance(place, Path):
                 return None
+        elif stage is not None and (is_url(name) or name.count(":") > 1):
+            raise GateError(
+                f"baseline {name} is one file, and stage={stage!r} asks for the baseline of a stage: name a baseline "
+                "(NAME, or git:REF), of which each stage has its own, or compare with against(FILE)"
+            )
         update = self.settings.update
         if update == "all":
             raise GateError(
@@ -296,15 +304,15 @@ class Session:
                 f"write the baseline as a file (-o retrieval_baseline={self._plain_baseline()} -o "
                 "retrieval_baseline_dir=FOLDER), then commit it or copy it there"
             )
-        return self.read_run(place) if is_url(str(place)) else self._committed(dataset, name)
+        return self.read_run(place) if is_url(str(place)) else self._committed(dataset, name, stage)
 
-    def _committed(self, dataset: Dataset, name: str) -> Run:
+    def _committed(self, dataset: Dataset, name: str, stage: str | None) -> Run:
         from pytest_retrieval_eval.gates.revisions import Revision, read_revision
 
         revision = Revision.parse(name)
         place = None
         if revision.path is None:
-            found = self.baseline_path(dataset, self._plain_baseline())
+            found = self.baseline_path(dataset, of_stage(self._plain_baseline(), stage))
             place = found if isinstance(found, Path) else None
         return read_revision(revision, place, self.settings.root)
 
@@ -348,6 +356,11 @@ class Session:
             stored.with_header(**header).save(source)
             self._staged[key] = StagedFile(kind, str(target), str(source), run.digest)
         return self._staged[key]
+
+
+def of_stage(name: str, stage: str | None) -> str:
+    """The baseline of a stage beside the one of the whole pipeline: ``main.fused`` beside ``main``."""
+    return f"{name}.{stage}" if stage is not None else name
 
 
 def _other(parts: Mapping[str, str], seen: Mapping[str, str]) -> str:

@@ -64,6 +64,12 @@ INI = (
         "test collections, a line each: 'name = folder' or 'name = irds:ID'; the first is the default",
     ),
     Ini("retrieval_runs", "linelist", [], "runs with a name, a line each: 'name = file' (or a URL)"),
+    Ini(
+        "retrieval_stages",
+        "linelist",
+        [],
+        "stages of the pipeline in their order, a line each: 'name = file' (a URL, or a name of retrieval_runs)",
+    ),
     Ini("retrieval_run", "string", "", "name or file of the run that gates measure where nothing else says"),
     Ini(
         "retrieval_baseline",
@@ -166,6 +172,7 @@ FLAGS = (
 class Settings:
     """The settings of one session, checked.
 
+    ``stages`` maps the stages of the pipeline, in their order, to names or places of runs;
     ``datasets`` and ``runs`` map names to paths (absolute; a run's may be a URL), in the order of the ini file;
     ``command_runs`` maps a dataset name, or ``None`` for every dataset, to the run that the command line names.
     """
@@ -173,6 +180,7 @@ class Settings:
     root: Path
     datasets: Mapping[str, Path] = field(default_factory=dict)
     runs: Mapping[str, Path | str] = field(default_factory=dict)
+    stages: Mapping[str, str] = field(default_factory=dict)
     run: str | None = None
     baseline: str = "main"
     baseline_dir: Path | str | None = None
@@ -244,6 +252,7 @@ class Settings:
                 for name, path in _named("retrieval_datasets", ini).items()
             },
             runs={name: _unless_url(path, root) for name, path in _named("retrieval_runs", ini).items()},
+            stages=_stages(ini),
             run=str(ini.get("retrieval_run") or "") or None,
             baseline=str(ini.get("retrieval_baseline") or "main"),
             baseline_dir=_unless_url(directory, root) if directory else None,
@@ -278,11 +287,14 @@ class Settings:
             return self.datasets[name]
         return Path(name) if name.startswith(IRDS) else self._path("dataset", name, self.datasets)
 
-    def run_path(self, name: str) -> Path | str:
-        """Where a run lies: a name of ``retrieval_runs``, a path relative to the root folder, or a URL."""
+    def run_path(self, name: str, also: Iterable[str] = ()) -> Path | str:
+        """Where a run lies: a name of ``retrieval_runs``, a path relative to the root folder, or a URL.
+
+        ``also`` are further names, for the error of one that is not known.
+        """
         if name in self.runs:
             return self.runs[name]
-        return name if is_url(name) else self._path("run", name, self.runs)
+        return name if is_url(name) else self._path("run", name, [*self.runs, *also])
 
     def _path(self, what: str, name: str, known: Iterable[str]) -> Path:
         path = self.root / name
@@ -318,6 +330,27 @@ def _reader(text: str, root: Path) -> tuple[dict[str, object] | None, Path]:
             f"{{kind: transformers, model: models/reader}}, not {str(found)[:60]!r}"
         )
     return {str(key): value for key, value in found.items()}, folder
+
+
+def is_stage_name(text: str) -> bool:
+    """Whether a text can be the name of a stage, which is part of a baseline's file and of a measure's text.
+
+    >>> is_stage_name("bm25"), is_stage_name("runs/bm25.trec")
+    (True, False)
+    """
+    return re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", text) is not None
+
+
+def _stages(ini: Mapping[str, object]) -> dict[str, str]:
+    """The stages of the pipeline, in their order."""
+    found = _named("retrieval_stages", ini)
+    for name in found:
+        if not is_stage_name(name):
+            raise SettingsError(
+                f"retrieval_stages: the name {name!r} is made of other characters than letters, digits, _ and -, or "
+                "begins with none of the letters"
+            )
+    return found
 
 
 def _gate_files(ini: Mapping[str, object]) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
@@ -141,6 +141,13 @@ class Run:
         from pytest_retrieval_eval.collection.retrieve import from_retriever
 
         return from_retriever(search, queries, **options)
+
+    @classmethod
+    def fused(cls, runs: Sequence[Run], **options: Any) -> Run:
+        """The runs as one, by reciprocal rank fusion; see `collection.fusion.fuse`."""
+        from pytest_retrieval_eval.collection.fusion import fuse
+
+        return fuse(runs, **options)
 
     def __repr__(self) -> str:
         return f"<Run {self.name or self.source!r}>"

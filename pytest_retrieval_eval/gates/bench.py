@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+from pytest_retrieval_eval.collection.stages import Stages
+from pytest_retrieval_eval.errors import GateError
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
@@ -32,7 +36,8 @@ class Bench(Protocol):
     ``labels(name, options)`` gives the :class:`~pytest_retrieval_eval.labels.source.LabelSource` of that name for a
     gate with these options, such as one that knows the reader (those without settings are there by themselves),
     ``keep_texts`` gets the texts that a baseline is to be stored with, and ``reanchor`` each dataset whose gold spans a
-    gate reads.
+    gate reads. One that knows a pipeline has the methods ``stages()``, which gives its
+    :class:`Stages`, and ``stage_baseline(dataset, name, stage, candidate)``, which is ``baseline`` for a stage of it.
     """
 
     def dataset(self, name: str | None) -> Dataset:
@@ -49,3 +54,19 @@ class Bench(Protocol):
 
     def explain(self, verdict: Verdict) -> str:
         """The text of a ``GateFailure``."""
+
+
+def stages_of(bench: Bench) -> Stages:
+    """The stages that a bench knows; none where it knows no pipeline."""
+    known: Callable[[], Stages] | None = getattr(bench, "stages", None)
+    return Stages({}) if known is None else known()
+
+
+def baseline_of(bench: Bench, dataset: Dataset, name: str | None, stage: str | None, candidate: Run) -> Baseline:
+    """The baseline of a stage, or of the whole pipeline (None)."""
+    if stage is None:
+        return bench.baseline(dataset, name, candidate)
+    known: Callable[[Dataset, str | None, str, Run], Baseline] | None = getattr(bench, "stage_baseline", None)
+    if known is None:
+        raise GateError(f"stage={stage!r}: there are no baselines of stages here")
+    return known(dataset, name, stage, candidate)

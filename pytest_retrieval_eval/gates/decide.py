@@ -15,7 +15,7 @@ from pytest_retrieval_eval.gates.baselines import (
     described_dataset,
     described_run,
 )
-from pytest_retrieval_eval.gates.bench import Baseline
+from pytest_retrieval_eval.gates.bench import Baseline, baseline_of
 from pytest_retrieval_eval.gates.causes import causes_of_loss, causes_of_missing
 from pytest_retrieval_eval.gates.corrections import Adjustment, adjustments
 from pytest_retrieval_eval.gates.defaults import name_defaults, told_defaults
@@ -140,6 +140,7 @@ def record_error(text: str, measure: object, operator: str, options: Options, be
             run=_name_of(options.run),
             labels=labels_text(options),
             where=where_text(options.where),
+            stage=options.stage or "",
             rule=options.rule,
             alpha=options.alpha,
             missing_baseline=isinstance(error, MissingBaselineError),
@@ -372,6 +373,7 @@ def _common(case: Case) -> dict[str, Any]:
         "run": side.run.name,
         "labels": labels_text(options) if side.by_judgment else side.evaluation.kind,
         "where": side.where,
+        "stage": options.stage or "",
         "rule": options.rule,
         "alpha": options.alpha,
         "allow": options.allow,
@@ -517,7 +519,7 @@ def _reference(gate: Gate, target: Target, bench: Bench, candidate: Opened) -> t
     """The run on the right side, opened for the same slice."""
     reference = target.reference
     if reference.kind == "baseline":
-        base = bench.baseline(candidate.dataset, reference.name, candidate.given)
+        base = baseline_of(bench, candidate.dataset, reference.name, gate.options.stage, candidate.given)
         label = f"baseline {shown(base.name)}"
     else:
         run = bench.run(candidate.dataset, reference.ref)

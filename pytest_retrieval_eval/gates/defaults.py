@@ -73,6 +73,7 @@ def with_defaults(defaults: Mapping[str, object], keywords: Mapping[str, object]
         "normalise": fixed,
         "pool": fixed,
         "answer_metric": not reads_answers(labels),
+        "stage": both.get("run") is not None,
     }
     used = {name: value for name, value in used.items() if not unread.get(name, False)}
     try:

@@ -15,13 +15,14 @@ from typing import NoReturn, cast
 
 import yaml
 
-from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean
+from pytest_retrieval_eval.collection.stages import check_stage
+from pytest_retrieval_eval.errors import DataError, GateError, SettingsError, did_you_mean
 from pytest_retrieval_eval.gates.defaults import reads_answers, with_defaults
 from pytest_retrieval_eval.gates.families import parse_gates
 from pytest_retrieval_eval.gates.options import KEYWORDS
 from pytest_retrieval_eval.gates.wording import shown
 
-HEADER = ("dataset", "split", "run", "runs", "baseline", "retriever", "reader", "defaults", "gates")
+HEADER = ("dataset", "split", "run", "runs", "stages", "baseline", "retriever", "reader", "defaults", "gates")
 DEFAULTS = tuple(name for name in KEYWORDS if name not in HEADER)
 ENTRY = ("gate", *KEYWORDS, "baseline", "marks", "xfail")
 NAME = re.compile(r"[A-Za-z0-9._-]+\Z")
@@ -74,6 +75,7 @@ class GateFileContent:
     path: Path
     entries: tuple[Entry, ...]
     runs: Mapping[str, str] = field(default_factory=dict)
+    stages: Mapping[str, str] = field(default_factory=dict)
     retriever: str | None = None
     retriever_place: str = ""
     split: str | None = None
@@ -106,7 +108,8 @@ def read_gate_file(
     return GateFileContent(
         path=path,
         entries=tuple(_entries(reader, header, project or {})),
-        runs=_runs(reader, header),
+        runs=_runs(reader, header, "runs", "run"),
+        stages=_stages(reader, header),
         retriever=reader.text_of(header, "retriever"),
         retriever_place=reader.place(header["retriever"][0]) if "retriever" in header else "",
         split=reader.text_of(header, "split"),
@@ -116,13 +119,23 @@ def read_gate_file(
 _Map = dict[str, "tuple[yaml.ScalarNode, yaml.Node]"]
 
 
-def _runs(reader: _Reader, header: _Map) -> dict[str, str]:
-    if "runs" not in header:
+def _runs(reader: _Reader, header: _Map, key: str, what: str) -> dict[str, str]:
+    if key not in header:
         return {}
-    rows = reader.mapping(header["runs"][1], "runs:")
+    rows = reader.mapping(header[key][1], f"{key}:")
     if not rows:
-        reader.fail(header["runs"][0], "runs: names no run; write NAME: FILE below it, or leave it out")
-    return {name: reader.text(node, f"the run {shown(name)!r}") for name, (_, node) in rows.items()}
+        reader.fail(header[key][0], f"{key}: names no {what}; write NAME: FILE below it, or leave it out")
+    return {name: reader.text(node, f"the {what} {shown(name)!r}") for name, (_, node) in rows.items()}
+
+
+def _stages(reader: _Reader, header: _Map) -> dict[str, str]:
+    found = _runs(reader, header, "stages", "stage")
+    for name, (at, _) in reader.mapping(header["stages"][1], "stages:").items() if found else ():
+        try:
+            check_stage(name)
+        except DataError as error:
+            reader.fail(at, str(error))
+    return found
 
 
 def _entries(reader: _Reader, header: _Map, project: Mapping[str, object]) -> Iterator[Entry]:
@@ -179,6 +192,8 @@ def _entry(
     )
     _reader_of(reader, own, header, options, project)
     values = {word: value for word, (_, value) in options.items()}
+    if "run" in own and "stage" in own:
+        reader.fail(own["stage"][0], "run: and stage: both say what is measured; keep one of them")
     datasets, run, baseline = (_own_or_header(reader, own, header, word) for word in ("dataset", "run", "baseline"))
     try:
         parse_gates(texts, with_defaults(project, values, several=len(texts) > 1))

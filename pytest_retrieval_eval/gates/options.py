@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_retrieval_eval.errors import SettingsError, did_you_mean
+from pytest_retrieval_eval.collection.stages import check_stage
+from pytest_retrieval_eval.errors import DataError, SettingsError, did_you_mean
 from pytest_retrieval_eval.gates.target import OperandError, real_number
 from pytest_retrieval_eval.gates.wording import joined, shown
 from pytest_retrieval_eval.labels.answers import Metric, metric
@@ -31,6 +32,8 @@ class Options:
     Args:
         run: the run under test: a name, a path or a Run; None is the session's.
         dataset: a dataset's name; None is the first.
+        stage: the stage of the pipeline whose run is measured, in the place of the run under test; a baseline is then
+            the one of the same stage.
         labels: the source of relevance labels (``qrels``, ``spans``, ``contains(kilt)``, ``contains(dpr)``, ``erag``),
             or several of which the first that has a grade wins; None is ``qrels``.
         where: tags that select queries; a list means any of, several keys mean and.
@@ -84,6 +87,7 @@ class Options:
     pool: tuple[str, ...] = ()
     reader: Mapping[str, object] | Reader | None = None
     answer_metric: str | Metric | None = None
+    stage: str | None = None
     defaulted: Mapping[str, object] = field(default_factory=dict, compare=False)
 
     @classmethod
@@ -103,6 +107,16 @@ class Options:
             raise SettingsError("run='' names no run; leave it out for the session's run")
         if self.dataset is not None and (not isinstance(self.dataset, str) or not self.dataset.strip()):
             raise SettingsError(f"dataset= takes a dataset's name, not {_a(self.dataset)}")
+        if self.stage is not None:
+            try:
+                check_stage(self.stage, "stage= names a stage of the pipeline, which")
+            except DataError as error:
+                raise SettingsError(str(error)) from None
+            if self.run is not None:
+                raise SettingsError(
+                    f"run= and stage={self.stage!r} both say what is measured: a stage is named by the pipeline, and "
+                    "its name is also that of a run; keep one of them"
+                )
         self._check_labels()
         self._check_pool()
         self._check_reading()

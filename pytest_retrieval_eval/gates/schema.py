@@ -30,6 +30,8 @@ _DESCRIPTIONS = {
     "split": "Which qrels/SPLIT.tsv of the dataset.",
     "run": "The run under test: a name of runs: or of the ini value retrieval_runs, or a file relative to this one.",
     "runs": "Names for run files, relative to this file, that gates use in run: and against(NAME).",
+    "stages": "The stages of the pipeline in their order, each with its run: a name of runs: or of the ini value "
+    "retrieval_runs, or a file relative to this one. Gates name them in stage: and against(NAME).",
     "baseline": "The baseline that `baseline` means in a gate.",
     "reader": "Who reads for labels: erag: its settings, such as {kind: transformers, model: models/reader}.",
     "retriever": "The system under test, MODULE:NAME, such as myapp.search:search; without it the fixture retriever.",
@@ -58,6 +60,12 @@ def schema() -> dict[str, Any]:
         "split": _NAME,
         "run": _NAME,
         "runs": {"type": "object", "additionalProperties": _NAME, "minProperties": 1},
+        "stages": {
+            "type": "object",
+            "propertyNames": {"pattern": "^[A-Za-z][A-Za-z0-9_-]*$"},
+            "additionalProperties": _NAME,
+            "minProperties": 1,
+        },
         "baseline": _NAME,
         "reader": _READER,
         "retriever": {**_TEXT, "pattern": "^[^:/]+:[^:/]+$"},

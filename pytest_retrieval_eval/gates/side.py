@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pytest_retrieval_eval.errors import GateError
+from pytest_retrieval_eval.gates.bench import stages_of
 from pytest_retrieval_eval.gates.hints import id_hint, part_hint
 from pytest_retrieval_eval.gates.wording import counted, listed, shown
 from pytest_retrieval_eval.measures.evaluate import evaluate
@@ -147,8 +148,12 @@ def open_candidate(measure: Measure, bench: Bench, options: Options) -> Opened:
         select = dataset.queries.select(options.where)
         if not select:
             raise GateError(f"where {where_text(options.where)} selects no query of {shown(dataset.name)}")
-    run = bench.run(dataset, options.run)
-    return open_run(dataset, run, measure, options, select, f"run {shown(run.name)}")
+    if options.stage is not None:
+        run, label = stages_of(bench)[options.stage], f"stage {options.stage}"
+    else:
+        run = bench.run(dataset, options.run)
+        label = f"run {shown(run.name)}"
+    return open_run(dataset, run, measure, options, select, label)
 
 
 def open_run(

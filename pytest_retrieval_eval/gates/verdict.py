@@ -213,6 +213,7 @@ class Verdict:
             measured) or ``updated`` (the baseline was written from this very run).
         reason: one sentence.
         measure, operator: of the gate.
+        stage: the stage of the pipeline whose run was measured; "" for the run under test.
         dataset, run, baseline: names; ``baseline`` is that of the run on the right side, None for a fixed
             target.
         reference_kind: ``baseline``, ``run`` or None for a fixed target.
@@ -322,6 +323,7 @@ class Verdict:
     members: tuple[Verdict, ...] = ()
     collected: bool = False
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    stage: str = ""
 
     @property
     def ok(self) -> bool:

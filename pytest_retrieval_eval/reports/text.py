@@ -39,7 +39,9 @@ def headline(verdict: Verdict) -> str:
         about.append(f"labels {shown(verdict.labels, 60)}")
     if verdict.label_scale != "levels":
         about.append(f"labels on the {verdict.label_scale} scale")
-    if verdict.run:
+    if verdict.stage:
+        about.append(f"stage {shown(verdict.stage, 40)}")
+    elif verdict.run:
         about.append(f"run {shown(verdict.run, 40)}")
     if verdict.baseline:
         kind = "baseline" if verdict.reference_kind == "baseline" else "against"
