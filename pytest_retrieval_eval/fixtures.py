@@ -126,8 +126,25 @@ def retrieval_baseline(request: pytest.FixtureRequest, retrieval_context: Contex
 
 
 @pytest.fixture(scope="session")
-from collections.abc import Callable, Generator, Mapping, Sequence
-from pathlib import Path
+def retrieval_reader(request: pytest.FixtureRequest, retrieval_context: ContextKey) -> object:
+    """The language model that reads for labels="erag". Override it with a reader, its settings, or a function."""
+    _takes_no_parameter(request)
+    session = session_of(request.config)
+    if session.settings.reader is None:
+        from pytest_retrieval_eval.labels.erag import NO_READER
+
+        raise GateError(NO_READER)
+    return session.reader(session.settings.reader, session.settings.reader_root)
+
+
+@pytest.fixture(scope="session")
+def retrieval_stages(request: pytest.FixtureRequest, retrieval_context: ContextKey) -> Mapping[str, Run]:
+    """The stages of the pipeline in their order, name → run: those of the ini value `retrieval_stages`. Override it
+    with a mapping to runs, or to names or paths of runs.
+    """
+    _takes_no_parameter(request)
+    session = session_of(request.config)
+    return stages_of(session, session.settings.stages)
 
 
 @pytest.fixture(scope="session")

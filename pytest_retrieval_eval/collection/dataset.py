@@ -28,7 +28,7 @@ from pytest_retrieval_eval.collection.files import (
 )
 from pytest_retrieval_eval.collection.ids import Ids
 from pytest_retrieval_eval.collection.qrels import Judged, Qrels, QrelsBuilder
-from pytest_retrieval_eval.collection.queries import ID_KEYS, Queries, QueriesBuilder, nfc_twins
+from pytest_retrieval_eval.collection.queries import ID_KEYS, Queries, QueriesBuilder, nfc_twins, roles_of
 from pytest_retrieval_eval.collection.spans import Spans
 from pytest_retrieval_eval.errors import DataError, did_you_mean
 
@@ -52,10 +52,11 @@ _LEADING_ID = re.compile(r'\s*\{\s*"_id"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+)\s*[,}]'
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document of the corpus."""
+    """A document of the corpus. ``roles`` may read it (``*``: everybody); None where the corpus does not say."""
 
     title: str
     text: str
+    roles: tuple[str, ...] | None = field(default=None, repr=False)
 
 
 class Corpus:
@@ -144,7 +145,11 @@ class Corpus:
         return unicodedata.normalize("NFC", doc_id) if self._normalize else doc_id
 
     def _digest_of_documents(self) -> str:
-        rows = sorted((key, doc.title, doc.text) for key, doc in self._documents.items() if doc is not None)
+        rows = sorted(
+            (key, doc.title, doc.text, *([] if doc.roles is None else [list(doc.roles)]))
+            for key, doc in self._documents.items()
+            if doc is not None
+        )
         return "sha256:" + hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
@@ -524,4 +529,4 @@ def _document(row: Mapping[str, object], where: str) -> Document:
     title, text = row.get("title"), row.get("text")
     if not isinstance(text, str) or not (title is None or isinstance(title, str)):
         raise DataError(f"{where}: the document has title {excerpt(title)} and text {excerpt(text)}; expected strings")
-    return Document(title or "", text)
+    return Document(title or "", text, roles_of(row.get("roles"), "the document", where))

@@ -31,7 +31,7 @@ class _Query:
     text: str | None
     tags: Mapping[str, object]
     unanswerable: bool
-    roles: tuple[str, ...]
+    roles: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -85,7 +85,7 @@ class Queries:
     @classmethod
     def without_texts(cls, ids: Iterable[str], source: str) -> Queries:
         """Queries of which nothing but the ids is known: enough to score a run, not to ask a retriever."""
-        nothing = _Query(None, {}, False, ())
+        nothing = _Query(None, {}, False, None)
         by_id = dict.fromkeys(ids, nothing)
         return cls(tuple(by_id), frozenset(), source, by_id)
 
@@ -116,8 +116,12 @@ class Queries:
         return MappingProxyType(dict(self._get(query_id).tags))
 
     def roles(self, query_id: str) -> tuple[str, ...]:
-        """The roles of whoever asks the query; empty where none are given."""
-        return self._get(query_id).roles
+        """The roles of whoever asks the query; empty where none are given, or where it says that there are none."""
+        return self._get(query_id).roles or ()
+
+    def says_roles(self, query_id: str) -> bool:
+        """Whether the query says who asks it: ``[]`` says that it is somebody without a role."""
+        return self._get(query_id).roles is not None
 
     def select(self, where: Mapping[str, object]) -> frozenset[str]:
         """The ids of the queries whose tags have these values.
@@ -206,7 +210,7 @@ class QueriesBuilder:
             raise DataError(
                 f"{where}: unanswerable of query {key!r} is {excerpt(unanswerable)}; expected true or false"
             )
-        self._by_id[key] = _Query(text, tags, bool(unanswerable), _roles(row.get("roles"), key, where))
+        self._by_id[key] = _Query(text, tags, bool(unanswerable), roles_of(row.get("roles"), f"query {key!r}", where))
         self._places[key] = where
         return key
 
@@ -287,14 +291,15 @@ def _frozen(value: object) -> object:
     return value
 
 
-def _roles(value: object, key: str, where: str) -> tuple[str, ...]:
+def roles_of(value: object, whose: str, where: str) -> tuple[str, ...] | None:
+    """The roles that a query or a document names; None where it does not say."""
     if value is None:
-        return ()
+        return None
     if isinstance(value, str):
         return (value,)
     if isinstance(value, (list, tuple)) and all(isinstance(role, str) for role in value):
         return tuple(value)
-    raise DataError(f"{where}: the roles of query {key!r} are {excerpt(value)}; expected a list of strings")
+    raise DataError(f"{where}: the roles of {whose} are {excerpt(value)}; expected a list of strings")
 
 
 def _table(path: PathLike) -> Iterator[tuple[int, str, str]]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from pytest_retrieval_eval.gates.accessdiff import access_causes, reads_access
 from pytest_retrieval_eval.gates.diff import level_of, ranks_in, within
 from pytest_retrieval_eval.gates.incomplete import bounds_of
 from pytest_retrieval_eval.gates.side import Side, cutoff_of, where_text
@@ -55,6 +56,8 @@ def causes_of_loss(
     if n < 2:
         return ()
     what = counted(n, "lost query", "lost queries")
+    if reads_access(side):
+        return (*access_causes(side, _ids(side, lost)), *_tags(side, lost, what))
     found = [_changed(changes), _nothing(side, lost, what), *_tags(side, lost, what)]
     if comparison.sign > 0 and side.by_judgment:
         found.append(_left(side, reference, lost))
@@ -83,6 +86,8 @@ def causes_of_missing(side: Side, target: float, sign: int, tied: TieInterval | 
     if n < 2:
         return ()
     what = f"{counted(n, 'query', 'queries')} {'below' if sign > 0 else 'above'} the target"
+    if reads_access(side):
+        return (*access_causes(side, _ids(side, missing)), *_tags(side, missing, what))
     found = [_nothing(side, missing, what), *_tags(side, missing, what)]
     if sign > 0 and side.by_judgment:
         found.append(_stand(side, missing, what))
@@ -294,6 +299,10 @@ def hypergeometric_tail(a: int, total: int, having: int, drawn: int) -> float:
     ]
     # A chance that is too small for a float is not 0.
     return max(min(math.fsum(terms), 1.0), math.ulp(0.0))
+
+
+def _ids(side: Side, chosen: Bools) -> list[str]:
+    return [query_id for query_id, one in zip(side.scores.query_ids, chosen.tolist(), strict=True) if one]
 
 
 def _rows(side: Side) -> Ints:

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
+from pytest_retrieval_eval.collection.stages import Stages
 from pytest_retrieval_eval.errors import GateError, GateFailure, MeasureError
 from pytest_retrieval_eval.gates.baselines import (
     MissingBaselineError,
@@ -30,7 +32,12 @@ from pytest_retrieval_eval.gates.early import Settled, until_settled, why_all
 from pytest_retrieval_eval.gates.gate import Gate
 from pytest_retrieval_eval.gates.hints import other_forms
 from pytest_retrieval_eval.gates.incomplete import comparison_hangs, mean_hangs, sides
+<<<<<<< HEAD
 from pytest_retrieval_eval.gates.labelling import label_runs, labels_text, other_evidence, source_of
+=======
+from pytest_retrieval_eval.gates.labelling import label_runs, labels_text, other_evidence
+from pytest_retrieval_eval.gates.lost import lost_rows, trail_of
+>>>>>>> 9156699 (Lift of rerankers, leaks and withheld documents as measures; a failure says at which stage documents were lost)
 from pytest_retrieval_eval.gates.options import Options
 from pytest_retrieval_eval.gates.rules import (
     Comparison,
@@ -57,12 +64,16 @@ from pytest_retrieval_eval.gates.side import (
 from pytest_retrieval_eval.gates.slices import of_slices, slice_notes, slice_queries, sliced
 from pytest_retrieval_eval.gates.target import Target
 from pytest_retrieval_eval.gates.tojudge import gather
-from pytest_retrieval_eval.gates.verdict import Interval, Status, Verdict
+from pytest_retrieval_eval.gates.verdict import Interval, QueryDiff, Status, Verdict
 from pytest_retrieval_eval.gates.wording import counted, listed, means, shown
+<<<<<<< HEAD
 from pytest_retrieval_eval.labels.scorable import scorable
 from pytest_retrieval_eval.labels.source import ERAG
 from pytest_retrieval_eval.measures.evaluate import evaluate
 from pytest_retrieval_eval.measures.evidence import RANKS
+=======
+from pytest_retrieval_eval.measures.evidence import is_labelled
+>>>>>>> 9156699 (Lift of rerankers, leaks and withheld documents as measures; a failure says at which stage documents were lost)
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.registry import bounds, reads
 from pytest_retrieval_eval.stats.intervals import bootstrap_mean
@@ -245,7 +256,7 @@ def _candidate(measure: Measure, bench: Bench, options: Options, known: Known) -
 def _measured(opened: Sequence[Opened], measure: Measure, bench: Bench, options: Options, known: Known) -> list[Side]:
     """The runs of a comparison, the candidate first: labelled together, then measured."""
     candidate = opened[0]
-    if reads(measure) != RANKS:
+    if not is_labelled(reads(measure)):
         labels = other_evidence(reads(measure), candidate.dataset, candidate.select, bench, options)
     else:
         labels = _labels(opened, measure, bench, options, known, candidate.select)
@@ -413,7 +424,12 @@ def _against_number(case: Case, target: float, also: Side | None) -> Verdict:
     queries = missing_queries(side, target, sign)
     if not fine or is_small(side):
         queries = with_details(queries, side, None, titles=not fine)
-    low = int((sign * (scores.values - target) < -TOLERANCE).sum())
+    causes = () if fine or case.parts else causes_of_missing(side, target, sign, tied)
+    missing = sign * (scores.values - target) < -TOLERANCE
+    if not fine:
+        queries, causes, more = _with_stages(case, queries, causes, missing, sign)
+        notes += more
+    low = int(missing.sum())
     high = int((sign * (scores.values - target) > TOLERANCE).sum())
     return Verdict(
         **_common(case),
@@ -429,8 +445,25 @@ def _against_number(case: Case, target: float, also: Side | None) -> Verdict:
         ties=_ends(tied) if tied is not None else None,
         queries=queries,
         notes=tuple(notes),
-        causes=() if fine or case.parts else causes_of_missing(side, target, sign, tied),
+        causes=causes,
     )
+
+
+def _with_stages(
+    case: Case, queries: tuple[QueryDiff, ...], causes: tuple[str, ...], lost: NDArray[np.bool_], sign: int
+) -> tuple[tuple[QueryDiff, ...], tuple[str, ...], list[str]]:
+    """The same queries and causes with the stages at which documents were lost; notes where that cannot be told."""
+    side = case.side
+    if sign < 0 or not side.by_judgment:
+        return queries, causes, []
+    try:
+        trail = trail_of(side, case.bench, case.gate.options)
+    except Exception as error:  # the gate has failed already, and a stage that cannot be opened must not hide that
+        return queries, causes, [f"at which stage documents were lost is unknown: {error}"]
+    if trail is None:
+        return queries, causes, []
+    told = "" if case.parts else trail.counts(lost_rows(side, case.reference, lost))
+    return trail.told(queries), (told, *causes) if told else causes, []
 
 
 def _against_run(case: Case, comparison: Comparison, adjustment: Adjustment | None, also: Side | None) -> Verdict:
@@ -477,6 +510,10 @@ def _against_run(case: Case, comparison: Comparison, adjustment: Adjustment | No
         if also is None
         else ()
     )
+    causes = causes_of_loss(side, reference, comparison, tied, queries, changes) if bad and not case.parts else ()
+    if bad:
+        queries, causes, more = _with_stages(case, queries, causes, d < -TOLERANCE, comparison.sign)
+        notes += more
     verdict = Verdict(
         **_common(case),
         **sides(side, reference),
@@ -510,7 +547,7 @@ def _against_run(case: Case, comparison: Comparison, adjustment: Adjustment | No
         queries=queries,
         notes=tuple(notes),
         baseline_changes=changes,
-        causes=causes_of_loss(side, reference, comparison, tied, queries, changes) if bad and not case.parts else (),
+        causes=causes,
     )
     return _footing(verdict, side)
 
@@ -518,14 +555,23 @@ def _against_run(case: Case, comparison: Comparison, adjustment: Adjustment | No
 def _reference(gate: Gate, target: Target, bench: Bench, candidate: Opened) -> tuple[Baseline, Opened]:
     """The run on the right side, opened for the same slice."""
     reference = target.reference
+    # Another run is held against on the same stages; a baseline has stages of its own.
+    stages = candidate.stages
     if reference.kind == "baseline":
+        if stages is not None:
+            ours = stages
+            stages = Stages(
+                dict.fromkeys(ours),
+                lambda stage, _: baseline_of(bench, candidate.dataset, reference.name, stage, ours[stage]).run,
+            )
         base = baseline_of(bench, candidate.dataset, reference.name, gate.options.stage, candidate.given)
         label = f"baseline {shown(base.name)}"
     else:
         run = bench.run(candidate.dataset, reference.ref)
         base = Baseline(run, run.name or str(reference.ref))
         label = f"run {shown(base.name)}"
-    return base, open_run(candidate.dataset, base.run, gate.measure, gate.options, candidate.select, label)
+    dataset, select = candidate.dataset, candidate.select
+    return base, open_run(dataset, base.run, gate.measure, gate.options, select, label, stages)
 
 
 def _new(reference: Side) -> list[str]:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pytest_retrieval_eval.errors import DataError
+from pytest_retrieval_eval.gates.accessdiff import access_moves, reads_access
 from pytest_retrieval_eval.gates.side import Side, cutoff_of
 from pytest_retrieval_eval.gates.spandiff import reads_spans, with_spans
 from pytest_retrieval_eval.gates.verdict import Move, QueryDiff, builtin
@@ -53,7 +54,7 @@ def changed_queries(candidate: Side, reference: Side, sign: int) -> tuple[QueryD
     rows = np.flatnonzero(np.abs(delta) > TOLERANCE)
     rows = rows[np.argsort(delta[rows], kind="stable")]
     ids = [scores.query_ids[row] for row in rows.tolist()]
-    moves = _moves(candidate, reference, ids) if candidate.by_judgment else [[] for _ in ids]
+    moves = _moves(candidate, reference, ids) if candidate.by_judgment else _other_moves(candidate, ids)
     empty = _empty(candidate)
     return tuple(
         QueryDiff(
@@ -81,7 +82,8 @@ def missing_queries(candidate: Side, target: float, sign: int) -> tuple[QueryDif
     rows = np.flatnonzero(gap < -TOLERANCE)
     rows = rows[np.argsort(gap[rows], kind="stable")]
     ids = [scores.query_ids[row] for row in rows.tolist()]
-    moves = _moves(candidate, None, ids) if sign > 0 and candidate.by_judgment else [[] for _ in ids]
+    wanted = sign > 0 and candidate.by_judgment
+    moves = _moves(candidate, None, ids) if wanted else _other_moves(candidate, ids)
     empty = _empty(candidate)
     return tuple(
         QueryDiff(
@@ -245,6 +247,11 @@ def _moves(candidate: Side, reference: Side | None, ids: Sequence[str]) -> list[
     for moves in result:
         moves.sort(key=lambda move: _weight(move, cutoff))
     return result
+
+
+def _other_moves(side: Side, ids: Sequence[str]) -> list[list[Move]]:
+    """The documents that a measure of access counts; those of others are told by their own evidence, or are none."""
+    return access_moves(side, ids) if reads_access(side) else [[] for _ in ids]
 
 
 def within(ranks: Ranks, cutoff: int | None) -> NDArray[np.bool_]:

@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pytest_retrieval_eval.collection.stages import Stages
 from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.gates.bench import stages_of
 from pytest_retrieval_eval.gates.hints import id_hint, part_hint
 from pytest_retrieval_eval.gates.wording import counted, listed, shown
+from pytest_retrieval_eval.measures.access import ACCESS
 from pytest_retrieval_eval.measures.evaluate import evaluate
-from pytest_retrieval_eval.measures.evidence import RANKS, SPANS, words_for
+from pytest_retrieval_eval.measures.evidence import SPANS, is_labelled, words_for
+from pytest_retrieval_eval.measures.lift import reads_stages
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.registry import aggregate, reads
 
@@ -39,7 +42,10 @@ _JUDGED_K = 10
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A run of a comparison, opened and not yet labelled or measured; ``given`` as :attr:`Side.stored`."""
+    """A run of a comparison, opened and not yet labelled or measured; ``given`` as :attr:`Side.stored`.
+
+    ``stages`` are those of its pipeline, for measures that read them.
+    """
 
     dataset: Dataset
     run: Run
@@ -47,6 +53,7 @@ class Opened:
     label: str
     select: frozenset[str] | None
     failed: Mapping[str, str]
+    stages: Mapping[str, Run] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +160,8 @@ def open_candidate(measure: Measure, bench: Bench, options: Options) -> Opened:
     else:
         run = bench.run(dataset, options.run)
         label = f"run {shown(run.name)}"
-    return open_run(dataset, run, measure, options, select, label)
+    stages = stages_of(bench) if reads_stages(measure) else None
+    return open_run(dataset, run, measure, options, select, label, stages)
 
 
 def open_run(
@@ -163,6 +171,7 @@ def open_run(
     options: Options,
     select: frozenset[str] | None,
     label: str,
+    stages: Mapping[str, Run] | None = None,
 ) -> Opened:
     """``run`` as it is to be measured on ``dataset``, or the ``GateError`` that says why that would mean nothing."""
     _refuse_totals(measure)
@@ -172,13 +181,13 @@ def open_run(
             f"{measure} looks at {counted(cutoff, 'rank')}, but {label} declares depth {run.depth}: "
             f"retrieve at least {cutoff} hits a query, or gate at k = {run.depth} or less"
         )
-    if reads(measure) != RANKS:
+    if not is_labelled(reads(measure)):
         _refuse_options(measure, options)
     failed = _failures(run, dataset, options, select, label)
     given = run
     if options.unit == "document":
         run = run.by_document(dataset.chunks)
-    return Opened(dataset, run, given, label, select, failed)
+    return Opened(dataset, run, given, label, select, failed, stages)
 
 
 def measure_side(opened: Opened, labels: Labels, measure: Measure, options: Options) -> Side:
@@ -186,15 +195,17 @@ def measure_side(opened: Opened, labels: Labels, measure: Measure, options: Opti
     dataset, run, select = opened.dataset, opened.run, labels.select
     judged_at = Measure.parse(f"judged@{cutoff_of(measure) or _JUDGED_K}")
     # A file that the measure does not read is not opened.
-    of_spans = reads(measure) == SPANS
+    kind = reads(measure)
     evaluation = evaluate(
         labels.of(run),
         run,
         measure,
         queries=dataset.queries,
         select=select,
-        spans=labels.spans if of_spans else None,
-        chunks=dataset.chunks if of_spans else None,
+        spans=labels.spans if kind == SPANS else None,
+        chunks=dataset.chunks if kind in (SPANS, ACCESS) else None,
+        corpus=dataset.corpus if kind == ACCESS else None,
+        stages=_stages(opened),
     )
     where, label, given = where_text(options.where), opened.label, opened.given
     side = Side(
@@ -202,6 +213,14 @@ def measure_side(opened: Opened, labels: Labels, measure: Measure, options: Opti
     )
     _refuse_empty(side)
     return replace(side, notes=_cut_lists(side)) if options.unit else side
+
+
+def _stages(opened: Opened) -> Mapping[str, Run] | None:
+    """The stages as the run is measured: of documents, where those are ranked."""
+    stages, chunks = opened.stages, opened.dataset.chunks if opened.run is not opened.given else None
+    if stages is None or opened.run is opened.given:
+        return stages
+    return Stages(dict.fromkeys(stages), lambda name, _: stages[name].by_document(chunks))
 
 
 def _refuse_options(measure: Measure, options: Options) -> None:
@@ -213,7 +232,7 @@ def _refuse_options(measure: Measure, options: Options) -> None:
             f"{measure} reads {what}, so that labels={', '.join(sources)} would say nothing: leave labels out, or "
             "gate a measure of documents, such as recall@5"
         )
-    if options.unit is not None:
+    if options.unit is not None and kind != ACCESS:
         raise GateError(f"{measure} reads {what}, and no documents: leave unit={options.unit!r} out")
     if options.judged is not None:
         raise GateError(f"{measure} reads {what}, and no judgments of documents: leave judged={options.judged:g} out")

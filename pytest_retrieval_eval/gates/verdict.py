@@ -26,7 +26,8 @@ class Move:
 
     ``grade`` None means that nobody has judged it; ``before`` and ``after`` are 1-based ranks in the
     baseline's and the candidate's list, None where it is not in the list. ``said`` is what the source of the labels
-    says of it: what a reader answered from it, or why it is relevant.
+    says of it: what a reader answered from it, or why it is relevant. ``fate`` is the stage of the pipeline at which
+    it was lost, where the stages are known.
     """
 
     doc_id: str
@@ -35,6 +36,7 @@ class Move:
     after: int | None = None
     title: str | None = None
     said: str | None = None
+    fate: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as builtin types."""

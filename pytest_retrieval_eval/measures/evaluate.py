@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pytest_retrieval_eval.collection.stages import Stages
 from pytest_retrieval_eval.errors import DataError, GateError, MeasureError, did_you_mean
 from pytest_retrieval_eval.measures import nested, registry
 from pytest_retrieval_eval.measures.counts import QueryCounts, Short
@@ -29,6 +30,7 @@ __all__ = ["Evaluation", "QueryCounts", "Scores", "Short", "TieInterval", "evalu
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.chunks import Chunks
+    from pytest_retrieval_eval.collection.dataset import Corpus
     from pytest_retrieval_eval.collection.qrels import Qrels
     from pytest_retrieval_eval.collection.queries import Queries
     from pytest_retrieval_eval.collection.run import Run
@@ -50,6 +52,8 @@ def evaluate(
     unit: Literal["document"] | None = None,
     chunks: Chunks | None = None,
     spans: Spans | None = None,
+    corpus: Corpus | None = None,
+    stages: Mapping[str, Run] | None = None,
 ) -> Evaluation:
     """Measure a run on qrels, or on gold spans.
 
@@ -70,6 +74,9 @@ def evaluate(
     Measures of spans (``span_recall@5``) read ``spans`` and not the qrels, which may be None; where the hits do not
     say which part of which document they are, ``chunks`` does. A query counts if it has gold at the level. Measures of
     both kinds may be asked for at once.
+
+    ``lift`` and ``withheld`` read ``stages``, the runs of a pipeline's stages by name; ``leaks`` and ``withheld`` read
+    who may read what, from ``queries`` and ``corpus``.
 
     Raises MeasureError for a measure that is unknown or does not fit the grades, GateError where the qrels
     judge nothing or the run has no query at all, DataError where ``select`` names a query that the
@@ -98,8 +105,10 @@ def evaluate(
             raise MeasureError(
                 "unit='document' ranks documents, and spans are measured on chunks: give one of the two."
             )
-        run = run.by_document(chunks)
-    elif chunks is not None and spans is None:
+        run, given_stages = run.by_document(chunks), stages
+        if given_stages is not None:
+            stages = Stages(dict.fromkeys(given_stages), lambda name, _: given_stages[name].by_document(chunks))
+    elif chunks is not None and spans is None and corpus is None:
         raise MeasureError("chunks say which parts of documents are ranked: they go with unit='document' or spans.")
     wanted = [measures] if isinstance(measures, (str, Measure)) else list(measures)
     if not wanted:
@@ -110,7 +119,7 @@ def evaluate(
             f"{qrels.source or 'the qrels'} are on the unit scale and have the label "
             f"{float(qrels.grades.max()):g}; expected labels from 0 to 1, or the scale levels."
         )
-    given = Given(run, qrels, queries, spans, chunks, trec)
+    given = Given(run, qrels, queries, spans, chunks, trec, corpus, stages)
     kind = registry.reads(names[0])
     evidence = evidence_of(kind, given)
     if not evidence.ranks.in_run.any() and not evidence.ranks.unknown:
@@ -163,7 +172,7 @@ class Evaluation:
         if self._select is not None:
             inside &= np.fromiter((query_id in self._select for query_id in ids), bool, len(ids))
         # trec_eval knows no unanswerable queries.
-        if not self.trec and queries is not None and queries.unanswerable:
+        if not self.trec and queries is not None and queries.unanswerable and not evidence.every:
             unanswerable = queries.unanswerable
             inside &= np.fromiter((query_id not in unanswerable for query_id in ids), bool, len(ids))
         self._inside: Bools = inside
@@ -193,6 +202,8 @@ class Evaluation:
             return home.scores(name)
         if name not in self._scores:
             counted = self._count(name)
+            if self.evidence.check is not None:
+                self.evidence.check(name, counted.rows)
             values = self._values(name, self.ranks, counted)
             self._scores[name] = Scores(name, counted, values, partial(self._why_none, name))
         return self._scores[name]
@@ -352,7 +363,7 @@ class Evaluation:
     def _count(self, measure: Measure) -> Counted:
         """Which queries count for a measure: the table of the contract, or trec_eval's topics."""
         ranks = self.ranks
-        definition = registry.definition(measure.innermost.name)
+        definition = registry.chain(measure)[-1][0]
         if definition.counts is not None:
             key: object = measure
         else:
@@ -444,11 +455,13 @@ class Evaluation:
         """The sentence for a measure for which no query counts."""
         said = f"no query counts for {measure}: "
         facts, source = self.ranks.facts, self.qrels.source or "the qrels"
-        definition = registry.definition(measure.innermost.name)
+        definition = registry.chain(measure)[-1][0]
         if self._select is not None and not self._inside.any():
             return said + f"none of the {len(self._select)} selected queries can be counted in {source}."
         if self.trec and not (self.ranks.in_run & (facts.judged > 0) & self._inside).any():
             return said + f"no topic of {source} is in the run."
+        if definition.no_counts:
+            return said + definition.no_counts
         if definition.counts is not None:
             return said + f"the run has no list for any judged query of {source}, or the measure leaves all out."
         relevant = self._relevant(measure)
@@ -481,7 +494,8 @@ class Evaluation:
         ranks, ids, queries = self.ranks, self.qrels.query_ids, self._queries
         facts = ranks.facts
         chosen = self._select
-        unanswerable = queries.unanswerable if queries is not None and not self.trec else frozenset[str]()
+        aside = queries is not None and not self.trec and not self.evidence.every
+        unanswerable = queries.unanswerable if queries is not None and aside else frozenset[str]()
         judged = self._inside & ((facts.judged > 0) | self._always)
         levels = self.qrels.scale == "levels" and facts.fractional is None
         relevant = (facts.relevant(1.0) > 0 if levels else facts.positive) | self._always
@@ -503,8 +517,8 @@ class Evaluation:
                 short.append(Short(cutoff, len(ends), int(ends.sum())))
         return QueryCounts(
             judged=int(judged.sum()),
-            unjudged=named(self._inside & ~judged) + tuple(others),
-            without_relevant=named(judged & ~relevant),
+            unjudged=() if self.evidence.every else named(self._inside & ~judged) + tuple(others),
+            without_relevant=() if self.evidence.every else named(judged & ~relevant),
             unanswerable=tuple(
                 [
                     query_id

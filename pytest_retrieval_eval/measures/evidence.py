@@ -7,7 +7,7 @@ one ``Scores`` and one kind of verdict serve all measures. A new kind registers 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -15,11 +15,13 @@ from pytest_retrieval_eval.errors import GateError, MeasureError, did_you_mean
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.chunks import Chunks
+    from pytest_retrieval_eval.collection.dataset import Corpus
     from pytest_retrieval_eval.collection.qrels import Qrels
     from pytest_retrieval_eval.collection.queries import Queries
     from pytest_retrieval_eval.collection.run import Run
     from pytest_retrieval_eval.collection.spans import Spans
-    from pytest_retrieval_eval.measures.ranks import JudgedRanks
+    from pytest_retrieval_eval.measures.names import Measure
+    from pytest_retrieval_eval.measures.ranks import Ints, JudgedRanks
 
 RANKS, SPANS = "ranks", "spans"
 
@@ -34,6 +36,8 @@ class Given:
     spans: Spans | None = None
     chunks: Chunks | None = None
     trec: bool = False
+    corpus: Corpus | None = None
+    stages: Mapping[str, Run] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +49,8 @@ class Evidence:
     without a label is one that nobody judged, so that judged@k, bounds and pairs to judge mean something. ``tied``
     says that another order of equal scores could move a value. ``strangers`` is set where the run has nothing at all
     of what is asked for, in evidence that is not ``judged``: it gives ids of both sides, those asked for first.
+    ``every`` says that queries count whether or not they are judged or have an answer. ``check(measure, rows)`` raises
+    a GateError where something that the measure must know is missing for the queries that count.
     """
 
     labels: Qrels
@@ -54,6 +60,8 @@ class Evidence:
     tied: bool = False
     warnings: tuple[str, ...] = ()
     strangers: Callable[[], tuple[Sequence[str], Sequence[str]]] | None = None
+    every: bool = False
+    check: Callable[[Measure, Ints], None] | None = None
 
 
 Find: TypeAlias = "Callable[[Given], Evidence]"
@@ -72,20 +80,30 @@ def _judged_ranks(given: Given) -> Evidence:
 
 _kinds: dict[str, Find] = {RANKS: _judged_ranks}
 _words: dict[str, str] = {RANKS: "labels of documents"}
+_labelled = {RANKS}
 
 
-def register_evidence(kind: str, find: Find, words: str) -> None:
+def register_evidence(kind: str, find: Find, words: str, *, labelled: bool = False) -> None:
     """Add a kind of evidence, which definitions of measures then name in ``reads``; ``words`` are what sentences call
     it. To add it again changes nothing.
+
+    ``labelled`` says that it is about labels of documents, which any source of labels may make.
     """
     if _kinds.setdefault(kind, find) is not find:
         raise MeasureError(f"the evidence {kind!r} is registered already; give yours another name.")
     _words[kind] = words
+    if labelled:
+        _labelled.add(kind)
 
 
 def words_for(kind: str) -> str:
     """What sentences call a kind of evidence."""
     return _words[kind]
+
+
+def is_labelled(kind: str) -> bool:
+    """Whether a kind of evidence is about labels of documents, from whatever source."""
+    return kind in _labelled
 
 
 def check_kind(kind: str, measure: str) -> None:

@@ -95,7 +95,7 @@ def expected(ranks: JudgedRanks, measure: Measure, counted: Ints) -> Floats | No
 
 def extremes(ranks: JudgedRanks, measure: Measure) -> tuple[Floats, Floats] | None:
     """The least and the largest value of each query over these orders, where no one order gives them."""
-    form = registry.definition(measure.innermost.name).extremes
+    form = registry.chain(measure)[-1][0].extremes
     if form is None:
         return None
     found = _over_ties(ranks, measure)

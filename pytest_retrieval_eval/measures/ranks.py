@@ -369,6 +369,50 @@ class JudgedRanks:
 
         return self.share(("ending", cutoff), build)
 
+    def with_beside(self, beside: object) -> JudgedRanks:
+        """The same table with what measures of another kind of evidence read."""
+        return JudgedRanks(
+            self.facts,
+            self.query,
+            self.rank,
+            self.grade,
+            self.tie_first,
+            self.tie_last,
+            returned=self.returned,
+            in_run=self.in_run,
+            ties=self.ties,
+            unknown=self.unknown,
+            scale=self.scale,
+            trec=self.trec,
+            beside=beside,
+        )
+
+    def reordered(self, pool: int | None = None) -> JudgedRanks:
+        """The top ``pool`` of each list (all of it: None) in the best order: by falling grade, unjudged ones last.
+
+        What a reranker can reach that orders these documents and leaves the others where they are.
+        """
+
+        def build() -> JudgedRanks:
+            size = self.returned[self.query] if pool is None else np.minimum(self.returned[self.query], pool)
+            inside = self.rank <= size
+            return JudgedRanks(
+                self.facts,
+                self.query,
+                self.rank,
+                self.grade,
+                np.where(inside, 1, self.rank),
+                np.where(inside, size, self.rank),
+                returned=self.returned,
+                in_run=self.in_run,
+                ties=self.returned,
+                unknown=self.unknown,
+                scale=self.scale,
+                trec=self.trec,
+            ).best()
+
+        return self.share(("reordered", pool), build)
+
     def graded(self, facts: Facts, grade: Floats) -> JudgedRanks:
         """The same places with other grades, which are levels."""
         return JudgedRanks(

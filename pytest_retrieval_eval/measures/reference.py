@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterator
 
 from pytest_retrieval_eval.collection.chunks import Chunk, Chunks
+from pytest_retrieval_eval.collection.dataset import Corpus
 from pytest_retrieval_eval.collection.qrels import Qrels
+from pytest_retrieval_eval.collection.queries import Queries
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.collection.spans import Spans
 from pytest_retrieval_eval.measures import registry
@@ -27,8 +29,15 @@ CHUNKS = {
 }
 SPANS = {"q": [("guide", 300, 700), ("faq", 100, 200), ("rules", 0, 100)]}
 
+FUSED = ["d9", "d7", "d4", "d3", "d1", "d5"]
+READERS = {"guide": ["*"], "faq": ["hr"], "d5": ["*"]}
+
 # What measures of another kind of evidence read.
-_READS = {"spans": "gold spans, and which part of which document each hit is; no judgments"}
+_READS = {
+    "spans": "gold spans, and which part of which document each hit is; no judgments",
+    "stages": "judged documents, also those that the stage `from` returned (the fixture `retrieval_stages`)",
+    "access": "the roles of whoever asks (queries.jsonl) and of whoever may read a document (corpus.jsonl)",
+}
 
 _HEAD = """\
 # Measures
@@ -73,8 +82,10 @@ measure is the mean over the queries that count, unless it says otherwise.
   that of the run; how far it moves a value is not known.
 
 The examples are of one query: d7, d3, d1, d9, d4 were returned, in this order; the grades are d1 3, d3 2, d5 2, d4 1.
-For gold spans these are chunks: d7, d3 and d9 the characters 0–400, 400–800 and 800–1200 of the guide, d1 and d4
-0–400 and 400–800 of the FAQ; gold are 300–700 of the guide, 100–200 of the FAQ and 0–100 of the rules.
+The stage `fused` before had returned d9, d7, d4, d3, d1, d5. For gold spans these are chunks: d7, d3 and d9 the
+characters 0–400, 400–800 and 800–1200 of the guide, d1 and d4 0–400 and 400–800 of the FAQ; gold are 300–700 of the
+guide, 100–200 of the FAQ and 0–100 of the rules. Staff asks the query; everybody may read the guide and d5, and HR the
+FAQ.
 """
 
 
@@ -133,8 +144,12 @@ def _parameter(parameter: Parameter) -> str:
         bounds = [f"{'from' if parameter.closed else 'above'} {low:g}"] if low > -float("inf") else []
         bounds += [f"{'to' if parameter.closed else 'below'} {high:g}"] if high < float("inf") else []
         kinds.append(" ".join(["a number", (" " if parameter.closed else " and ").join(bounds)]))
+    if parameter.text:
+        kinds.append("a name")
     if parameter.default is None:
         default = "must be given"
+    elif parameter.default == float("inf"):
+        default = "all of them without it"
     else:
         shown = f"{parameter.default:g}" if isinstance(parameter.default, float) else parameter.default
         default = f"default `{shown}`"
@@ -158,7 +173,7 @@ def _spellings(definition: Definition) -> Iterator[str]:
     yield from definition.readings
 
 
-_INSIDE = {"condensed": "ndcg@5", "cut": "ndcg", "gm": "map"}
+_INSIDE = {"condensed": "ndcg@5", "cut": "ndcg", "gm": "map", "lift": "ndcg@5"}
 
 
 def _examples(definition: Definition) -> list[tuple[Measure, float]]:
@@ -168,7 +183,7 @@ def _examples(definition: Definition) -> list[tuple[Measure, float]]:
         if parameter.measure:
             given[key] = Measure.parse(_INSIDE[definition.name])
         elif parameter.default is None:
-            given[key] = 0.5
+            given[key] = "fused" if parameter.text else 0.5
     cutoff = 5 if definition.cutoff == "required" else None
     wanted = [Measure.of(definition.name, cutoff, **given)]
     if definition.cutoff == "optional":
@@ -176,5 +191,14 @@ def _examples(definition: Definition) -> list[tuple[Measure, float]]:
     for key, parameter in definition.parameters.items():
         words = [word for word in parameter.words if word != parameter.default]
         wanted += [Measure.of(definition.name, cutoff, **given, **{key: word}) for word in words]
-    found = evaluate(Qrels.of(QRELS), Run.of(RUN), wanted, spans=Spans.of(SPANS), chunks=Chunks.of(CHUNKS))
+    found = evaluate(
+        Qrels.of(QRELS),
+        Run.of(RUN),
+        wanted,
+        queries=Queries.of({"q": {"text": "?", "roles": ["staff"]}}),
+        spans=Spans.of(SPANS),
+        chunks=Chunks.of(CHUNKS),
+        corpus=Corpus.of({doc: {"text": "", "roles": roles} for doc, roles in READERS.items()}),
+        stages={"fused": Run.of({"q": FUSED})},
+    )
     return [(scores.measure, scores.overall) for scores in found]

@@ -81,6 +81,8 @@ class Definition:
     documents at a level, and take the parameter ``rel``; ``graded`` is what they score on the unit scale,
     where nobody names a level.
 
+    ``no_counts`` says why no query may count for the measure, where ``counts`` has a reason of its own.
+
     ``reads`` is the kind of evidence that the table is of: ``ranks``, the ranks of judged documents, or another
     that ``register_evidence`` knows, such as ``spans``.
     """
@@ -108,6 +110,7 @@ class Definition:
     low: float = 0.0
     high: float = 1.0
     reads: str = RANKS
+    no_counts: str = ""
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -137,6 +140,10 @@ _stems: dict[str, str] = {}
 _readings: dict[str, tuple[str, str]] = {}  # a whole name → what it stands for, and whose reading it is
 _broken: list[str] = []  # a sentence for each package whose measures could not be had
 _loaded = False
+_ROOMS = (
+    *("ranking", "interpolated", "user_models", "incomplete", "sets", "nested"),
+    *("spans", "lift", "access", "foreign"),
+)
 _changes = 0
 ENTRY_POINTS = "pytest_retrieval_eval.measures"  # the group in which packages offer measures
 
@@ -148,7 +155,7 @@ def _load() -> None:
     global _loaded
     if not _loaded:
         _loaded = True
-        for room in ("ranking", "interpolated", "user_models", "incomplete", "sets", "nested", "spans", "foreign"):
+        for room in _ROOMS:
             importlib.import_module(f"pytest_retrieval_eval.measures.{room}")
         if _is_offered():
             _broken.extend(importlib.import_module("pytest_retrieval_eval.measures.extending").add_entry_points())
@@ -271,8 +278,14 @@ def bounds(measure: Measure) -> tuple[float, float]:
 
 
 def reads(measure: Measure) -> str:
-    """The kind of evidence that the measure reads: that of the innermost one."""
-    return definition(measure.innermost.name).reads
+    """The kind of evidence that the measure reads: the first one in it that is not the ranks of judged documents."""
+    each: Measure | None = measure
+    while each is not None:
+        kind = definition(each.name).reads
+        if kind != RANKS:
+            return kind
+        each = each.inner
+    return RANKS
 
 
 def aggregate(measure: Measure) -> tuple[Aggregate, Measure]:

@@ -268,6 +268,7 @@ def _query(verdict: Verdict, query: QueryDiff) -> list[str]:
         lines.append(f"    … and {counted(len(query.spans) - _MOVES, 'more gold span')}")
     for move in query.moves[:_MOVES]:
         lines.append(_move(verdict, query, move))
+        lines += [] if move.fate is None else [f"           {shown(move.fate, WIDTH - 12)}"]
         lines += _said(move)
     if len(query.moves) > _MOVES:
         lines.append(f"    … and {counted(len(query.moves) - _MOVES, 'more relevant document')}")
@@ -281,6 +282,8 @@ def _query(verdict: Verdict, query: QueryDiff) -> list[str]:
 
 
 def _move(verdict: Verdict, query: QueryDiff, move: Move) -> str:
+    if verdict.measure.partition("@")[0] == "leaks":
+        return f"    {'leak':<6} {_document(move)}   rank {move.after}"
     limit = verdict.cutoff if verdict.cutoff is not None else float("inf")
     was_in = move.before is not None and move.before <= limit
     is_in = move.after is not None and move.after <= limit

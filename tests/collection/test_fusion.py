@@ -5,13 +5,14 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_retrieval_eval import DataError, Run, fuse
 from pytest_retrieval_eval.collection.hits import Hit
 
 DOCS = st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8)
+law = settings(max_examples=50, deadline=None)
 LISTS = st.lists(DOCS, min_size=2, max_size=4)
 
 
@@ -24,6 +25,7 @@ def by_definition(lists, k):
     return sorted(sorted(scores, reverse=True), key=lambda doc: -scores[doc]), scores
 
 
+@law
 @given(lists=LISTS, k=st.integers(0, 100))
 def test_scores_and_order_are_those_of_the_paper(lists, k):
     fused = fuse([Run.of({"q": docs}) for docs in lists], k=k).ranking("q")
@@ -32,6 +34,7 @@ def test_scores_and_order_are_those_of_the_paper(lists, k):
     assert (fused.scores or []) == pytest.approx([float(scores[doc]) for doc in order], abs=1e-12)
 
 
+@law
 @given(data=st.data(), lists=LISTS)
 def test_the_order_of_the_runs_does_not_matter(data, lists):
     other = data.draw(st.permutations(lists))
@@ -39,6 +42,7 @@ def test_the_order_of_the_runs_does_not_matter(data, lists):
     assert (one.docs, one.scores) == (two.docs, two.scores)
 
 
+@law
 @given(docs=DOCS, times=st.integers(2, 4), scores=st.data())
 def test_only_ranks_are_read_and_a_run_with_itself_keeps_its_order(docs, times, scores):
     values = sorted(scores.draw(st.lists(st.floats(-1e6, 1e6), min_size=len(docs), max_size=len(docs))), reverse=True)

@@ -42,6 +42,14 @@ BY_HAND = {
     "span_ndcg": (1 / log2(3) + 1 / 2) / (1 + 1 / log2(3) + 1 / 2),
     "span_mrr@3": 1 / 2,
     "span_map": (1 / 2 + 2 / 3) / 3,
+    # The stage before had d4, d3, d1 and d5 at ranks 3, 4, 5 and 6: the best order of those is the ideal one.
+    "lift(ndcg@5, from=fused)": (
+        (2 / log2(3) + 3 / 2 + 1 / log2(6) - 1 / 2 - 2 / log2(5) - 3 / log2(6))
+        / (3 + 2 / log2(3) + 2 / 2 + 1 / log2(5) - 1 / 2 - 2 / log2(5) - 3 / log2(6))
+    ),
+    "leaks": 2,
+    "leaks@3": 1,
+    "withheld(from=fused)": 1,
 }
 
 

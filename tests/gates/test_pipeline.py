@@ -1,0 +1,225 @@
+"""Gates on a pipeline: at which stage documents were lost, what leaked, and lift as a gate."""
+
+from __future__ import annotations
+
+import pytest
+from gates_support import MemoryBench
+
+from pytest_retrieval_eval import Dataset, GateError, GateFailure, Run, Stages
+from pytest_retrieval_eval.gates.bench import Baseline
+from pytest_retrieval_eval.gates.verdict import Verdict
+
+
+class PipelineBench(MemoryBench):
+    """A bench that knows stages, and their baselines by ``NAME.STAGE``."""
+
+    def __init__(self, dataset, candidate, baseline=None, *, stages=None, old_stages=None, **runs):
+        super().__init__(dataset, candidate, baseline, **runs)
+        self._stages = Stages({name: Run.of(lists, name=name) for name, lists in (stages or {}).items()})
+        self._old = old_stages or {}
+
+    def stages(self):
+        return self._stages
+
+    def stage_baseline(self, dataset, name, stage, candidate):
+        return Baseline(Run.of(self._old[stage]), f"main.{stage}")
+
+
+def query_names(n):
+    return [f"q{number}" for number in range(n)]
+
+
+# Queries with a gold document each: found by bm25, by dense, by none; lost by fusion, by the filter, by the reranker.
+GOLD = {query: {f"gold{query}": 1, "bad": 0} for query in query_names(6)}
+STAGES = {
+    "bm25": {
+        "q0": ["goldq0", "bad"],
+        "q1": ["x"],
+        "q2": ["x"],
+        "q3": ["y", "goldq3"],
+        "q4": ["goldq4"],
+        "q5": ["goldq5"],
+    },
+    "dense": {"q0": ["z"], "q1": ["z", "goldq1"], "q2": ["z"], "q3": ["z"], "q4": ["z"], "q5": ["z"]},
+    "fused": {
+        "q0": ["goldq0", "z", "bad"],
+        "q1": ["z", "x", "goldq1"],
+        "q2": ["x", "z"],
+        "q3": ["y", "z"],
+        "q4": ["goldq4", "z"],
+        "q5": ["goldq5", "z"],
+    },
+    "filtered": {
+        "q0": ["goldq0", "z", "bad"],
+        "q1": ["z", "x", "goldq1"],
+        "q2": ["x", "z"],
+        "q3": ["y", "z"],
+        "q4": ["z"],
+        "q5": ["goldq5", "z"],
+    },
+}
+FINAL = {**STAGES["filtered"], "q1": ["goldq1", "x", "z"], "q5": ["z", "goldq5"]}
+BEST = {query: [f"gold{query}"] for query in GOLD}
+
+
+@pytest.mark.parametrize("last", [{}, {"reranked": FINAL}], ids=["the run under test", "a stage"])
+def test_a_failure_says_at_which_stage_documents_were_lost(last):
+    bench = PipelineBench(GOLD, FINAL, BEST, stages={**STAGES, **last})
+    end = "reranked" if last else "the end"
+    verdict = bench.decide("recall@1 >= baseline")
+    fates = {query.query_id: query.moves[0].fate for query in verdict.queries}
+    assert fates == {
+        "q2": "never found: not in the list of bm25 or dense",
+        "q3": "lost at fused: rank 2 after bm25 or dense",
+        "q4": "lost at filtered: rank 1 after fused",
+        "q5": f"ranked down by {end}: rank 1 → 2",
+    }
+    told = (
+        "by stage, of the 4 relevant documents that are not in the top 1: 1 never found (bm25 or dense), "
+        f"1 lost at fused, 1 lost at filtered, 1 ranked down by {end}"
+    )
+    assert verdict.causes[0] == told
+    with pytest.raises(GateFailure) as failure:
+        bench.check("recall@1 >= 0.9")
+    text = " ".join(str(failure.value).split())
+    assert told in text
+    assert "lost at filtered: rank 1 after fused" in text
+    assert Verdict.from_dict(verdict.to_dict()) == verdict
+
+
+def test_the_trail_ends_at_the_stage_that_is_gated():
+    bench = PipelineBench(GOLD, FINAL, stages=STAGES, old_stages={"fused": BEST})
+    verdict = bench.decide("recall@1 >= baseline", stage="fused")
+    assert verdict.stage == "fused"
+    assert verdict.baseline == "main.fused"
+    fates = {query.query_id: query.moves[0].fate for query in verdict.queries}
+    assert fates["q1"] == "ranked down by fused: rank 2 → 3"
+    assert fates["q3"].startswith("lost at fused")
+    assert "q4" not in fates
+
+
+def test_a_first_stage_and_a_pipeline_of_one_have_no_trail():
+    bench = PipelineBench(GOLD, FINAL, stages=STAGES)
+    assert bench.decide("recall@1 >= 0.9", stage="bm25").queries[0].moves[0].fate is None
+    alone = PipelineBench(GOLD, FINAL, stages={"reranked": FINAL})
+    assert alone.decide("recall@1 >= 0.9").queries[0].moves[0].fate is None
+
+
+def test_a_stage_that_cannot_be_opened_does_not_hide_the_failure():
+    bench = PipelineBench(GOLD, FINAL)
+
+    def opened(name, value):
+        raise OSError(f"no such file: {value}")
+
+    bench._stages = Stages({"bm25": "gone.trec", "fused": "gone.trec"}, opened)
+    verdict = bench.decide("recall@1 >= 0.9")
+    assert verdict.status == "failed"
+    assert "at which stage documents were lost is unknown: no such file: gone.trec" in verdict.notes
+
+
+def test_lift_is_gated_against_a_number_a_run_and_a_baseline():
+    lists = {"q0": ["x", "y", "goldq0"], "q1": ["x", "goldq1"], "q5": ["goldq5"]}
+    after = {"q0": ["goldq0", "x", "y"], "q1": ["x", "goldq1"], "q5": ["goldq5"]}
+    gold = {query: GOLD[query] for query in lists}
+    bench = PipelineBench(
+        gold, after, lists, stages={"fused": lists}, old_stages={"fused": lists}, inverted={**after, "q0": lists["q0"]}
+    )
+    verdict = bench.decide("lift(ndcg@10, from=fused) >= 0.5")
+    assert (verdict.status, verdict.value, verdict.n) == ("passed", 0.5, 2)
+    assert bench.decide("lift(ndcg@10, from=fused) >= baseline + 0.4").reference == 0
+    assert bench.decide("lift(mrr, from=fused) >= against(inverted) + 0.5").reference == 0
+    assert bench.decide("lift(recall@1, from=fused) >= 0.6").status == "failed"
+    with pytest.raises(GateError, match="no stages are known"):
+        PipelineBench(gold, after).decide("lift(ndcg@10, from=fused) >= 0.5")
+
+
+def test_lift_reads_stages_of_chunks_as_documents():
+    lists = {"q0": ["c1", "c2", "c3"]}
+    dataset = Dataset.of(qrels={"q0": {"a": 1}}, chunks=_chunks(), name="handbook")
+    bench = PipelineBench(dataset, {"q0": ["c3", "c1", "c2"]}, stages={"fused": lists})
+    verdict = bench.decide("lift(mrr, from=fused) >= 1", unit="document")
+    assert verdict.value == 1.0
+
+
+def _chunks():
+    from pytest_retrieval_eval import Chunks
+
+    return Chunks.of({"c1": "b", "c2": "b", "c3": "a"})
+
+
+def secured(candidate, **options):
+    roles = {"q0": ["staff"], "q1": [], "q2": ["hr"]}
+    dataset = Dataset.of(
+        queries={
+            query: {"text": f"text {query}", "roles": each, "tags": {"kind": "pay"}} for query, each in roles.items()
+        },
+        qrels={"q0": {"guide": 1, "pay": 0}, "q2": {"pay": 1}},
+        corpus={
+            "guide": {"text": "", "roles": ["*"]},
+            "pay": {"text": "", "title": "Salaries", "roles": ["hr", "board"]},
+            "plan": {"text": "", "roles": []},
+        },
+        name="handbook",
+    )
+    return PipelineBench(dataset, candidate, **options)
+
+
+CLEAN = {"q0": ["guide"], "q1": ["guide"], "q2": ["pay", "guide"]}
+LEAKING = {"q0": ["guide", "pay"], "q1": ["pay", "plan"], "q2": ["pay"]}
+
+
+def test_a_leak_names_query_role_document_and_rank():
+    assert secured(CLEAN).decide("leaks@10 <= 0").status == "passed"
+    with pytest.raises(GateFailure) as failure:
+        secured(LEAKING).check("leaks@10 <= 0")
+    text = str(failure.value)
+    assert "leaks@10 <= 0: FAILED. 1.000 is above 0.000" in text
+    assert 'q1  leaks@10 2.000  "text q1"' in text
+    assert 'leak   pay "Salaries" (not judged)   rank 1\n           asked by no role; only for hr, board' in text
+    assert "leak   plan (not judged)   rank 2\n           asked by no role; for nobody" in text
+    assert 'leak   pay "Salaries" (grade 0)   rank 2\n           asked by staff; only for hr, board' in text
+    assert "pay was returned to 2 queries" in text
+    assert "by who asked: 2 documents for no role, 1 document for staff" in text
+
+
+def test_leaks_in_slices_and_of_a_stage_and_against_a_run():
+    bench = secured(CLEAN, stages={"fused": LEAKING}, fused=LEAKING)
+    assert bench.decide("leaks@10 <= 0", by="kind", min_n=3).status == "passed"
+    assert bench.decide("leaks@1 <= 0", stage="fused", where={"kind": "pay"}).status == "failed"
+    assert bench.decide("leaks@10 <= 0", stage="fused", by="kind", min_n=1).status == "failed"
+    assert bench.decide("leaks@10 <= against(fused)").status in ("passed", "weak")
+    worse = secured(LEAKING, fused=CLEAN).decide("leaks@10 <= against(fused)")
+    assert worse.status == "failed"
+    assert {move.doc_id for query in worse.queries for move in query.moves} == {"pay", "plan"}
+
+
+def test_a_filter_that_removes_what_may_be_read_is_found():
+    bench = secured({**CLEAN, "q2": ["guide"]}, stages={"fused": LEAKING})
+    assert bench.decide("leaks@10 <= 0").status == "passed"
+    verdict = bench.decide("withheld(from=fused) <= 0")
+    assert verdict.status == "failed"
+    (query,) = verdict.queries
+    (move,) = query.moves
+    assert (query.query_id, move.doc_id) == ("q2", "pay")
+    assert move.said == "rank 1 after fused; asked by hr, who may read it (hr, board)"
+    # What the asker may not read is no loss.
+    assert secured(CLEAN, stages={"fused": LEAKING}).decide("withheld(from=fused) <= 0").status == "passed"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"labels": "contains(kilt)"}, "reads who may read what, so that labels="),
+        ({"judged": 0.5}, "reads who may read what, and no judgments"),
+    ],
+)
+def test_options_that_say_nothing_of_access(options, said):
+    with pytest.raises(GateError, match=said):
+        secured(CLEAN).decide("leaks@10 <= 0", **options)
+
+
+def test_a_failed_query_is_an_error_unless_tolerated():
+    run = Run.of({**CLEAN, "q0": []}, errors={"q0": "timed out"})
+    with pytest.raises(GateError, match="retriever failed on 1 of 3"):
+        secured(run).decide("leaks@10 <= 0")
+    assert secured(run).decide("leaks@10 <= 0", allow_failures=1).n == 2
