@@ -32,12 +32,8 @@ from pytest_retrieval_eval.gates.early import Settled, until_settled, why_all
 from pytest_retrieval_eval.gates.gate import Gate
 from pytest_retrieval_eval.gates.hints import other_forms
 from pytest_retrieval_eval.gates.incomplete import comparison_hangs, mean_hangs, sides
-<<<<<<< HEAD
 from pytest_retrieval_eval.gates.labelling import label_runs, labels_text, other_evidence, source_of
-=======
-from pytest_retrieval_eval.gates.labelling import label_runs, labels_text, other_evidence
 from pytest_retrieval_eval.gates.lost import lost_rows, trail_of
->>>>>>> 9156699 (Lift of rerankers, leaks and withheld documents as measures; a failure says at which stage documents were lost)
 from pytest_retrieval_eval.gates.options import Options
 from pytest_retrieval_eval.gates.rules import (
     Comparison,
@@ -66,14 +62,10 @@ from pytest_retrieval_eval.gates.target import Target
 from pytest_retrieval_eval.gates.tojudge import gather
 from pytest_retrieval_eval.gates.verdict import Interval, QueryDiff, Status, Verdict
 from pytest_retrieval_eval.gates.wording import counted, listed, means, shown
-<<<<<<< HEAD
 from pytest_retrieval_eval.labels.scorable import scorable
 from pytest_retrieval_eval.labels.source import ERAG
 from pytest_retrieval_eval.measures.evaluate import evaluate
-from pytest_retrieval_eval.measures.evidence import RANKS
-=======
 from pytest_retrieval_eval.measures.evidence import is_labelled
->>>>>>> 9156699 (Lift of rerankers, leaks and withheld documents as measures; a failure says at which stage documents were lost)
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.registry import bounds, reads
 from pytest_retrieval_eval.stats.intervals import bootstrap_mean
