@@ -410,6 +410,11 @@ class FixtureBench:
         known = {key: digest for key, digest in digests.items() if digest is not None}
         self._stage("baseline", path, baseline.run.with_texts(texts), dataset, known)
 
+    def keep_times(self, baseline: Baseline, dataset: Dataset) -> None:
+        """Write a baseline with what each query took and cost, for a gate on times."""
+        path = Path(self._session.baseline_path(dataset, baseline.name))
+        self._stage("baseline", path, baseline.run, dataset, times=True)
+
     @property
     def family(self) -> GateFamily | None:
         """The family that collects this test's comparisons, inside a `gate_family` block."""
@@ -504,14 +509,21 @@ class FixtureBench:
         )
 
     def _stage(
-        self, kind: str, target: Path, run: Run, dataset: Dataset, digests: Mapping[str, str] | None = None
+        self,
+        kind: str,
+        target: Path,
+        run: Run,
+        dataset: Dataset,
+        digests: Mapping[str, str] | None = None,
+        *,
+        times: bool = False,
     ) -> None:
         from pytest_retrieval_eval.collection.extents import with_offsets
         from pytest_retrieval_eval.gates.baselines import provenance
 
         # What is stored says itself which parts of documents its hits are: the next chunking has another table.
         run = with_offsets(run, dataset.placed_chunks)
-        file = self._session.stage(kind, target, run, {**provenance(run, dataset), **(digests or {})})
+        file = self._session.stage(kind, target, run, {**provenance(run, dataset), **(digests or {})}, times=times)
         # A baseline is written only once its gate is decided: one that errs has measured nothing.
         staged = self._attempt.undecided if kind == "baseline" else self._attempt.staged
         if file not in staged:
@@ -620,7 +632,15 @@ def retrieved(config: pytest.Config, dataset: Dataset, identity: str, opened: Ca
         retriever = opened()
         with _progress_shown(config), _no_evasion("retriever"):
             corpus = None if dataset.spans is None else dataset.corpus  # where chunks stand matters for spans alone
-            return Run.from_retriever(retriever, dataset.queries, depth=depth, name="retriever", corpus=corpus)
+            return Run.from_retriever(
+                retriever,
+                dataset.queries,
+                depth=depth,
+                name="retriever",
+                corpus=corpus,
+                warmup=session.settings.warmup,
+                repeat=session.settings.repeat,
+            )
 
     asked = hashlib.sha256()
     for query_id in dataset.queries:

@@ -343,16 +343,21 @@ class Session:
         source.write_bytes(content)
         return StagedFile("gold spans", target, str(source), digest)
 
-    def stage(self, kind: str, target: Path, run: Run, header: Mapping[str, object]) -> StagedFile:
-        """Write ``run`` beside, to be put at ``target`` when the session has ended well."""
+    def stage(
+        self, kind: str, target: Path, run: Run, header: Mapping[str, object], *, times: bool = False
+    ) -> StagedFile:
+        """Write ``run`` beside, to be put at ``target`` when the session has ended well.
+
+        A baseline keeps the ``times`` of its queries only where a gate reads them.
+        """
         # Gates under other labels keep other texts of the same run: the controller joins them.
         kept = hashlib.sha256("\0".join(sorted(run.texts)).encode()).hexdigest() if run.texts else ""
-        key = (str(target), run.digest, kept)
+        key = (str(target), run.digest, kept, "times" if times else "")
         if key not in self._staged:
             stem = hashlib.sha256("\0".join(key).encode()).hexdigest()[:32]
             source = self.folder / "staged" / f"{stem}.run.jsonl.gz"
             # A baseline of the same hits is the same file.
-            stored = run.without_seconds() if kind == "baseline" else run
+            stored = run if times or kind != "baseline" else run.without_seconds()
             stored.with_header(**header).save(source)
             self._staged[key] = StagedFile(kind, str(target), str(source), run.digest)
         return self._staged[key]
@@ -511,14 +516,15 @@ class Ledger:
 
 
 def _joined(files: Sequence[StagedFile]) -> StagedFile:
-    """One file of those that gates staged of the same run: with the texts that any of them keeps."""
+    """One file of those that gates staged of the same run: with the texts and the times that any of them keeps."""
     sources = list(dict.fromkeys(file.source for file in files))
     if len(sources) == 1:
         return files[0]
     from pytest_retrieval_eval.collection.run import Run
 
     runs = [Run.read(source) for source in sources]
-    if not any(run.texts for run in runs):
+    runs.sort(key=lambda run: not (run.seconds or run.costs))
+    if not any(run.texts or run.seconds or run.costs for run in runs):
         return files[0]
     texts, header = dict(runs[0].texts), dict(runs[0].header)
     for run in runs[1:]:

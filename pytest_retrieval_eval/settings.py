@@ -85,6 +85,13 @@ INI = (
     ),
     Ini("retrieval_split", "string", "", "which qrels/SPLIT.tsv of a dataset; default: test, else the only one"),
     Ini("retrieval_depth", "int", 100, "how many hits a query are asked of the `retriever`"),
+    Ini("retrieval_warmup", "int", 0, "how many queries the `retriever` is asked before times are taken"),
+    Ini(
+        "retrieval_repeat",
+        "int",
+        1,
+        "how many times the `retriever` is asked every query; the median of its times is kept",
+    ),
     Ini(
         "retrieval_gate_files",
         "linelist",
@@ -186,6 +193,8 @@ class Settings:
     baseline_dir: Path | str | None = None
     split: str | None = None
     depth: int = 100
+    warmup: int = 0
+    repeat: int = 1
     weak_drop: float = 0.02
     defaults: Mapping[str, object] = field(default_factory=dict)
     gate_files: tuple[str, ...] = ("*.gates.yaml", "*.gates.yml")
@@ -239,6 +248,11 @@ class Settings:
         depth = cast(int, ini.get("retrieval_depth", 100))
         if depth < 1:
             raise SettingsError(f"retrieval_depth = {depth}: expected 1 or more")
+        warmup, repeat = cast(int, ini.get("retrieval_warmup", 0)), cast(int, ini.get("retrieval_repeat", 1))
+        if warmup < 0:
+            raise SettingsError(f"retrieval_warmup = {warmup}: expected 0 or more")
+        if repeat < 1:
+            raise SettingsError(f"retrieval_repeat = {repeat}: expected 1 or more")
         weak_drop = cast(float, ini.get("retrieval_weak_drop", 0.02))
         if not 0 <= weak_drop < 1e9:
             raise SettingsError(f"retrieval_weak_drop = {weak_drop}: expected 0 or more")
@@ -258,6 +272,8 @@ class Settings:
             baseline_dir=_unless_url(directory, root) if directory else None,
             split=str(ini.get("retrieval_split") or "") or None,
             depth=depth,
+            warmup=warmup,
+            repeat=repeat,
             weak_drop=weak_drop,
             defaults={name: _value(text) for name, text in _named("retrieval_defaults", ini, "value").items()},
             gate_files=_gate_files(ini),

@@ -189,6 +189,20 @@ def _add_run(parser: _Parser) -> None:
         help="Ask an asynchronous retriever N queries at a time (default: 8).",
     )
     add(
+        "--warmup",
+        type=_count,
+        default=0,
+        metavar="N",
+        help="Ask N queries before times are taken, and drop what comes of it (default: 0).",
+    )
+    add(
+        "--repeat",
+        type=_positive,
+        default=1,
+        metavar="N",
+        help="Ask every query N times and keep the median of its times (default: 1).",
+    )
+    add(
         "--split",
         metavar="NAME",
         help="Ask only the queries that qrels/NAME.tsv judges, and those marked unanswerable (default: every query).",

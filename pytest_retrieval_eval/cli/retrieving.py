@@ -86,6 +86,8 @@ def _ask(retriever: Any, queries: Queries, corpus: Corpus | None, arguments: arg
             batch_size=arguments.batch_size,
             concurrency=arguments.concurrency,
             corpus=corpus,
+            warmup=arguments.warmup,
+            repeat=arguments.repeat,
         )
     except SystemExit as leaving:
         # Its status may be 0: the command would end well without a run.

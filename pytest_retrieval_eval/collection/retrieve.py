@@ -10,13 +10,17 @@ import asyncio
 import contextvars
 import functools
 import inspect
+import math
+import os
+import platform
+import statistics
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import cycle, islice
 from typing import TYPE_CHECKING, Any
 
 from pytest_retrieval_eval.collection.files import excerpt
@@ -43,6 +47,8 @@ def from_retriever(
     progress: bool | None = None,
     clock: Callable[[], float] = time.perf_counter,
     corpus: Corpus | None = None,
+    warmup: int = 0,
+    repeat: int = 1,
 ) -> Run:
     """Run a retriever over all queries.
 
@@ -55,6 +61,11 @@ def from_retriever(
     ``depth`` is how many hits of each query are kept, and what the run declares. Asynchronous searches
     run up to ``concurrency`` at a time. Seconds of each query are taken with ``clock``; a batch's are
     shared out evenly.
+
+    ``warmup`` queries (the first ones, from the beginning again where there are fewer) are asked before, and what
+    comes of it is dropped. Then all queries are asked ``repeat`` times, pass after pass: the hits are those of the
+    first pass, the seconds the median, and an exception of any pass is kept. How the times were taken is in the run's
+    header, under ``timing``.
 
     With a ``corpus``, hits that say their document and have a text, but do not say where it stands, are looked
     for there (see ``Chunks.located``); what came of it is in the run's header, under ``located``.
@@ -70,6 +81,9 @@ def from_retriever(
     """
     _at_least_one("depth", depth)
     _at_least_one("concurrency", concurrency)
+    _at_least_one("repeat", repeat)
+    if isinstance(warmup, bool) or not isinstance(warmup, int) or warmup < 0:
+        raise SettingsError(f"warmup is {excerpt(warmup)}; expected an integer of 0 or more")
     if batch_size is not None:
         _at_least_one("batch_size", batch_size)
     asked = queries if isinstance(queries, Queries) else Queries.of(queries)
@@ -77,12 +91,25 @@ def from_retriever(
     call = _callable(search, int(depth), batched=batch_size is not None)
     session = _Session(call, int(depth), batch_size is not None, clock, texts=corpus is not None)
     size = batch_size or 1
-    units = [texts[begin : begin + size] for begin in range(0, len(texts), size)]
-    with _progress(progress, len(texts)) as advance:
-        session.ask_all(units, concurrency, advance)
+    warm = [*islice(cycle(texts), warmup)] if texts else []
+    passes = [(_units(warm, size), True), *((_units(texts, size), False) for _ in range(repeat))]
+    with _progress(progress, len(warm) + repeat * len(texts)) as advance:
+        session.ask_all(passes, concurrency, advance)
     came = None if corpus is None else _place(session.hits, corpus)
-    run = _make_run(session, asked.ids, int(depth), name or _name(search))
+    timing = {
+        "warmup": int(warmup),
+        "repeat": int(repeat),
+        "batch": size,
+        "concurrency": int(concurrency) if session.waited else 1,
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs",
+        **({"differing": len(session.differing)} if session.differing else {}),
+    }
+    run = _make_run(session, asked.ids, int(depth), name or _name(search)).with_header(timing=timing)
     return run if came is None else run.with_header(located=came)
+
+
+def _units(texts: list[tuple[str, str]], size: int) -> list[Unit]:
+    return [texts[begin : begin + size] for begin in range(0, len(texts), size)]
 
 
 def _place(found: dict[str, list[Hit]], corpus: Corpus) -> str | None:
@@ -120,7 +147,8 @@ def _make_run(session: _Session, ids: Sequence[str], depth: int, name: str) -> R
         name=name,
         depth=depth,
         errors={query_id: session.errors[query_id] for query_id in ids if query_id in session.errors},
-        seconds={query_id: session.seconds[query_id] for query_id in ids},
+        seconds={query_id: statistics.median(session.seconds[query_id]) for query_id in ids},
+        costs={query_id: session.costs[query_id] for query_id in ids if query_id in session.costs},
     )
 
 
@@ -134,7 +162,7 @@ class _Answer:
 
 
 class _Session:
-    """One pass over the queries: the answers, times and errors so far."""
+    """The passes over the queries: the answers of the first, times and errors so far."""
 
     def __init__(
         self, call: Callable[[Any], Any], depth: int, batched: bool, clock: Callable[[], float], texts: bool
@@ -142,7 +170,10 @@ class _Session:
         self._texts = texts  # whether those of hits are needed afterwards
         self._call, self._depth, self._batched, self._clock = call, depth, batched, clock
         self.hits: dict[str, list[Hit]] = {}
-        self.seconds: dict[str, float] = {}
+        self.seconds: dict[str, list[float]] = {}
+        self.costs: dict[str, float] = {}
+        self.differing: set[str] = set()  # queries with other hits in a later pass
+        self.waited = False  # whether several queries were asked at a time
         self.errors: dict[str, str] = {}
         self._forms: set[bool] = set()  # of the answers that have hits: mappings to scores, or not
 
@@ -150,22 +181,32 @@ class _Session:
     def by_score(self) -> bool:
         return self._forms == {True}
 
-    def ask_all(self, units: list[Unit], concurrency: int, advance: Callable[[int], object]) -> None:
+    def ask_all(
+        self, passes: Sequence[tuple[list[Unit], bool]], concurrency: int, advance: Callable[[int], object]
+    ) -> None:
+        """Ask the units of each pass; those of a pass that only warms up (True) leave nothing."""
         waits = _is_async(self._call)
-        for index, unit in enumerate(units):
-            if not waits:
-                begin = self._clock()
-                answer, waits = self._ask(unit)
+        for number, (units, warm) in enumerate(passes):
+            for index, unit in enumerate(units):
                 if not waits:
-                    self._keep(unit, answer, self._clock() - begin)
-                    advance(len(unit))
-                    continue
-            # A plain function may hand out coroutines: only its first answer shows it.
-            left = units[index:]
-            break
-        else:
-            return
-        _run_loop(lambda: self._ask_async(left, concurrency, advance))
+                    begin = self._clock()
+                    answer, waits = self._ask(unit)
+                    if not waits:
+                        self._keep(unit, answer, self._clock() - begin, warm)
+                        advance(len(unit))
+                        continue
+                # A plain function may hand out coroutines: only its first answer shows it.
+                left = [(units[index:], warm), *passes[number + 1 :]]
+                self.waited = concurrency > 1
+                # One loop for all passes: what a client keeps open belongs to it.
+                _run_loop(functools.partial(self._ask_passes, left, concurrency, advance))
+                return
+
+    async def _ask_passes(
+        self, passes: Sequence[tuple[list[Unit], bool]], concurrency: int, advance: Callable[[int], object]
+    ) -> None:
+        for units, warm in passes:
+            await self._ask_async(units, concurrency, advance, warm)
 
     def _ask(self, unit: Unit) -> tuple[_Answer, bool]:
         try:
@@ -179,7 +220,9 @@ class _Session:
         except Exception as error:
             return _Answer(error=_described(error)), False
 
-    async def _ask_async(self, units: list[Unit], concurrency: int, advance: Callable[[int], object]) -> None:
+    async def _ask_async(
+        self, units: list[Unit], concurrency: int, advance: Callable[[int], object], warm: bool
+    ) -> None:
         places = asyncio.Semaphore(concurrency)
         stopping = False
 
@@ -199,7 +242,7 @@ class _Session:
                     answer = _Answer(error=_described(error))  # the retriever cancelled itself
                 except Exception as error:
                     answer = _Answer(error=_described(error))
-                self._keep(unit, answer, self._clock() - begin)
+                self._keep(unit, answer, self._clock() - begin, warm)
                 advance(len(unit))
 
         tasks = [asyncio.ensure_future(ask(unit)) for unit in units]
@@ -227,20 +270,39 @@ class _Session:
             return answers
         return _first(value, self._depth)
 
-    def _keep(self, unit: Unit, answer: _Answer, seconds: float) -> None:
+    def _keep(self, unit: Unit, answer: _Answer, seconds: float, warm: bool) -> None:
+        if warm:
+            return
         for query_id, _ in unit:
-            self.seconds[query_id] = seconds / len(unit)
+            self.seconds.setdefault(query_id, []).append(seconds / len(unit))
         if answer.error is not None:
-            self.errors.update((query_id, answer.error) for query_id, _ in unit)
+            for query_id, _ in unit:
+                self.errors.setdefault(query_id, answer.error)
             return
         answers = _of_batch(answer.value, unit) if self._batched else [answer.value]
         for (query_id, _), value in zip(unit, answers, strict=True):
             hits = read_hits(value, f"query {query_id!r}", depth=self._depth)
             if not self._texts and any(hit.text is not None for hit in hits):
                 hits = [replace(hit, text=None) for hit in hits]
+            if len(self.seconds[query_id]) > 1 and query_id in self.hits:
+                if [hit.id for hit in hits] != [hit.id for hit in self.hits[query_id]]:
+                    self.differing.add(query_id)
+                continue
             self.hits[query_id] = hits
+            if (price := _cost(value, query_id)) is not None:
+                self.costs[query_id] = price
             if hits:
                 self._forms.add(is_scores(value))
+
+
+def _cost(value: Any, query_id: str) -> float | None:
+    """The cost in an answer such as {"documents": […], "cost": 0.0021}."""
+    found = value.get("cost") if isinstance(value, Mapping) and not is_scores(value) else None
+    if found is None:
+        return None
+    if isinstance(found, bool) or not isinstance(found, (int, float)) or not 0 <= found < math.inf:
+        raise DataError(f"query {query_id!r}: the retriever returned the cost {excerpt(found)}; expected a number >= 0")
+    return float(found)
 
 
 def _of_batch(value: Any, unit: Unit) -> Sequence[Any]:

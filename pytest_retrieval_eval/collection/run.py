@@ -58,7 +58,8 @@ class Run:
 
     ``ordered_by`` is ``"score"`` (sorted by score, ties by document id, both descending: mappings and TREC
     files) or ``"list"`` (the given order counts). ``depth`` is how many hits the retriever was asked for,
-    where that was declared. ``errors`` has the queries for which it raised, ``seconds`` how long each took.
+    where that was declared. ``errors`` has the queries for which it raised, ``seconds`` how long each took, ``costs``
+    what each was charged, where somebody said so.
 
     >>> run = Run.of({"q1": {"a": 0.2, "b": 0.9}, "q2": {}})
     >>> run.ranking("q1").docs, run.returned.tolist()
@@ -100,6 +101,7 @@ class Run:
         name: str = "",
         depth: int | None = None,
         seconds: Mapping[str, float] | None = None,
+        costs: Mapping[str, float] | None = None,
         errors: Mapping[str, str] | None = None,
         header: Mapping[str, object] | None = None,
     ) -> Run:
@@ -132,7 +134,7 @@ class Run:
                     f"not from a {type(hits).__name__}"
                 )
             lists = run_of_table(frame_table(hits, name or "the table"), columns)
-        file = RunFile(lists, seconds=dict(seconds or {}), errors=dict(errors or {}))
+        file = RunFile(lists, seconds=dict(seconds or {}), costs=dict(costs or {}), errors=dict(errors or {}))
         return cls(file, name=name).with_header(**{**(header or {}), "depth": depth})
 
     @classmethod
@@ -171,6 +173,11 @@ class Run:
     def seconds(self) -> Mapping[str, float]:
         """How long each query took."""
         return MappingProxyType(dict(self._file.seconds))
+
+    @property
+    def costs(self) -> Mapping[str, float]:
+        """What each query was charged, in whatever currency the retriever says it."""
+        return MappingProxyType(dict(self._file.costs))
 
     @property
     def texts(self) -> Mapping[str, Document]:
@@ -318,6 +325,7 @@ class Run:
                 "depth": file.depth,
                 "header": file.header,
                 "seconds": file.seconds,
+                **({"costs": file.costs} if file.costs else {}),
                 "errors": file.errors,
             }
             if file.texts:
@@ -349,8 +357,10 @@ class Run:
         return Run(replace(self._file, texts=dict(texts)), name=self.name, source=self.source)
 
     def without_seconds(self) -> Run:
-        """The same run without how long each query took, which differs from one machine and hour to the next."""
-        return Run(replace(self._file, seconds={}), name=self.name, source=self.source)
+        """The same run without what each query took and cost, which differs from one machine and hour to the next."""
+        header = {key: value for key, value in self._file.header.items() if key != "timing"}
+        file = replace(self._file, seconds={}, costs={}, header=header)
+        return Run(file, name=self.name, source=self.source)
 
     def to_dict(self) -> dict[str, Any]:
         """``{query: {document: score}}``; of a list, ``[(document, score), …]``, or ``[document, …]``."""

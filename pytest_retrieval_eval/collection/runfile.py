@@ -57,6 +57,7 @@ class RunFile:
     depth: int | None = None
     header: Mapping[str, object] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
+    costs: Mapping[str, float] = field(default_factory=dict)
     errors: Mapping[str, str] = field(default_factory=dict)
     texts: Mapping[str, Document] = field(default_factory=dict)
 
@@ -74,7 +75,7 @@ def read_run(path: PathLike, columns: Mapping[str, str] | None = None) -> RunFil
 
         lists, said = read_parquet(path, columns)
         texts = {doc_id: Document(*both) for doc_id, both in said.get("texts", {}).items()}
-        known = {key: said.get(key, {}) for key in ("header", "seconds", "errors")}
+        known = {key: said.get(key, {}) for key in ("header", "seconds", "costs", "errors")}
         return RunFile(lists, said.get("depth"), **known, texts=texts)
     if columns is not None:
         raise DataError(f"{path}: columns are named for tables alone, and the file is no {PARQUET}")
@@ -122,8 +123,7 @@ def _read_ours(path: PathLike) -> RunFile:
     if ordered_by not in ("list", "score"):
         raise DataError(f"{where}: ordered_by is {excerpt(ordered_by)}; expected 'list' or 'score'")
     lists = Lists()
-    seconds: dict[str, float] = {}
-    errors: dict[str, str] = {}
+    said = _Said()
     texts: dict[str, Document] = {}
     count = 0
     for number, row in rows:
@@ -131,7 +131,7 @@ def _read_ours(path: PathLike) -> RunFile:
             _read_text(row, f"{path}:{number}", texts)
             continue
         count += 1
-        _read_line(row, f"{path}:{number}", lists, seconds, errors)
+        _read_line(row, f"{path}:{number}", lists, said)
     if not count:
         raise DataError(f"{path}: the run has no query; expected a line for each query after the header")
     expected = header.get("queries")
@@ -150,7 +150,7 @@ def _read_ours(path: PathLike) -> RunFile:
     for block in columns.blocks() if not columns.by_list else ():
         refuse_repeated(block, lambda row: str(path))
     provenance = {key: value for key, value in header.items() if key not in STRUCTURE}
-    return RunFile(columns, depth, provenance, seconds, errors, texts)
+    return RunFile(columns, depth, provenance, said.seconds, said.costs, said.errors, texts)
 
 
 def _read_text(row: Mapping[str, object], where: str, texts: dict[str, Document]) -> None:
@@ -170,9 +170,16 @@ def _read_text(row: Mapping[str, object], where: str, texts: dict[str, Document]
 _USUAL = {("id", "score"), ("score", "id")}
 
 
-def _read_line(
-    row: dict[str, object], where: str, lists: Lists, seconds: dict[str, float], errors: dict[str, str]
-) -> None:
+@dataclass(slots=True)
+class _Said:
+    """What the lines of a file say of a query beside its hits."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    costs: dict[str, float] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+
+
+def _read_line(row: dict[str, object], where: str, lists: Lists, said: _Said) -> None:
     if "query_id" not in row or "hits" not in row:
         raise DataError(f"{where}: expected the keys query_id and hits, found {', '.join(sorted(row)) or 'none'}")
     query_id, hits = json_id(row["query_id"], where), row["hits"]
@@ -186,11 +193,13 @@ def _read_line(
     if hits is not None:
         lists.add_hits(query_id, [_hit(hit, f"{where}, rank {i}") for i, hit in enumerate(hits, 1)], where)
     if row.get("seconds") is not None:
-        seconds[query_id] = json_number(row["seconds"], where, "seconds")
+        said.seconds[query_id] = json_number(row["seconds"], where, "seconds")
+    if row.get("cost") is not None:
+        said.costs[query_id] = json_number(row["cost"], where, "cost")
     if row.get("error") is not None:
         if not isinstance(row["error"], str):
             raise DataError(f"{where}: the error is {excerpt(row['error'])}; expected a string")
-        errors[query_id] = row["error"]
+        said.errors[query_id] = row["error"]
 
 
 def _hit(value: object, where: str) -> Hit:
@@ -228,6 +237,8 @@ def write_ours(path: PathLike, run: RunFile) -> None:
             row: dict[str, object] = {"query_id": query_id, "hits": list(_hits(columns, place))}
             if query_id in run.seconds:
                 row["seconds"] = run.seconds[query_id]
+            if query_id in run.costs:
+                row["cost"] = run.costs[query_id]
             if query_id in run.errors:
                 row["error"] = run.errors[query_id]
             out.write(_json_line(row))
@@ -268,6 +279,7 @@ def write_trec(path: PathLike, run: RunFile, tag: str) -> None:
     lost = [
         _count(len(run.errors), "error") if run.errors else "",
         "seconds" if run.seconds else "",
+        "costs" if run.costs else "",
         "the header" if run.header else "",
         "the declared depth" if run.depth is not None else "",
         "which part of a document a hit is" if columns.chunks is not None else "",

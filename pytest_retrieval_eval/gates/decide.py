@@ -32,7 +32,7 @@ from pytest_retrieval_eval.gates.early import Settled, until_settled, why_all
 from pytest_retrieval_eval.gates.gate import Gate
 from pytest_retrieval_eval.gates.hints import other_forms
 from pytest_retrieval_eval.gates.incomplete import comparison_hangs, mean_hangs, sides
-from pytest_retrieval_eval.gates.labelling import label_runs, labels_text, other_evidence, source_of
+from pytest_retrieval_eval.gates.labelling import label_runs, labels_text, no_labels, other_evidence, source_of
 from pytest_retrieval_eval.gates.lost import lost_rows, trail_of
 from pytest_retrieval_eval.gates.options import Options
 from pytest_retrieval_eval.gates.rules import (
@@ -42,6 +42,7 @@ from pytest_retrieval_eval.gates.rules import (
     check_rule,
     compared,
     holds,
+    in_unit,
     mean_reason,
     n_that_would_do,
     resolvable,
@@ -59,18 +60,17 @@ from pytest_retrieval_eval.gates.side import (
 )
 from pytest_retrieval_eval.gates.slices import of_slices, slice_notes, slice_queries, sliced
 from pytest_retrieval_eval.gates.target import Target
+from pytest_retrieval_eval.gates.timing import timing_notes
 from pytest_retrieval_eval.gates.tojudge import gather
 from pytest_retrieval_eval.gates.verdict import Interval, QueryDiff, Status, Verdict
 from pytest_retrieval_eval.gates.wording import counted, listed, means, shown
 from pytest_retrieval_eval.labels.scorable import scorable
 from pytest_retrieval_eval.labels.source import ERAG
 from pytest_retrieval_eval.measures.evaluate import evaluate
-from pytest_retrieval_eval.measures.evidence import is_labelled
+from pytest_retrieval_eval.measures.evidence import TIMES, is_labelled
 from pytest_retrieval_eval.measures.names import Measure
-from pytest_retrieval_eval.measures.registry import bounds, reads
-from pytest_retrieval_eval.stats.intervals import bootstrap_mean
-from pytest_retrieval_eval.stats.paired import PairedTest, randomization_test
-from pytest_retrieval_eval.stats.power import smallest_detectable_drop
+from pytest_retrieval_eval.measures.registry import bounds, reads, unit
+from pytest_retrieval_eval.stats.paired import PairedTest
 from pytest_retrieval_eval.stats.tolerance import TOLERANCE
 
 if TYPE_CHECKING:
@@ -79,9 +79,12 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.labels.erag import Erag
     from pytest_retrieval_eval.labels.source import LabelSource
     from pytest_retrieval_eval.measures.evaluate import TieInterval
+    from pytest_retrieval_eval.stats import intervals as stats
 
 # A passing gate that could not have seen a mean drop of this size is called weak (ini retrieval_weak_drop).
 WEAK_DROP = 0.02
+# Of a measure without a largest value, such as a time: the share of the baseline that should be seen.
+WEAK_SHARE = 0.1
 _LEVEL = 0.95
 _CANNOT_FAIL = "weak: this gate cannot fail, since the worst value that the measure can have would pass as well"
 
@@ -248,7 +251,11 @@ def _candidate(measure: Measure, bench: Bench, options: Options, known: Known) -
 def _measured(opened: Sequence[Opened], measure: Measure, bench: Bench, options: Options, known: Known) -> list[Side]:
     """The runs of a comparison, the candidate first: labelled together, then measured."""
     candidate = opened[0]
-    if not is_labelled(reads(measure)):
+    if reads(measure) == TIMES:
+        # What has no time on one side has none on either.
+        failed = frozenset(query for each in opened for query in each.failed)
+        labels = no_labels(candidate.dataset, candidate.select, failed)
+    elif not is_labelled(reads(measure)):
         labels = other_evidence(reads(measure), candidate.dataset, candidate.select, bench, options)
     else:
         labels = _labels(opened, measure, bench, options, known, candidate.select)
@@ -317,7 +324,11 @@ def _narrowed(opened: Sequence[Opened], queries: frozenset[str]) -> list[Opened]
 
 
 def _keep_texts(base: Baseline, side: Side, bench: Bench) -> None:
-    """A baseline that is written under labels that read texts keeps those of its top documents."""
+    """A baseline that is written under labels that read texts keeps those of its top documents; under a measure of
+    times, those of its queries.
+    """
+    if base.updated and reads(side.measure) == TIMES and hasattr(bench, "keep_times"):
+        bench.keep_times(base, side.dataset)
     keep = getattr(bench, "keep_texts", None)
     if base.updated and keep is not None and side.labels.texts is not None:
         keep(base, side.dataset, side.labels.texts(side.run), {k: d() for k, d in side.labels.digests.items()})
@@ -327,8 +338,9 @@ def _paired(case: Case) -> Case:
     if case.reference is None:
         return case
     side, reference = case.side, case.reference
-    comparison = compared(case.gate, side.scores.values, reference.scores.values, side.mean, reference.mean)
-    return replace(case, comparison=comparison, test=randomization_test(comparison.differences))
+    new, old = side.scores, reference.scores
+    comparison = compared(case.gate, new.values, old.values, side.mean, reference.mean, new.summary)
+    return replace(case, comparison=comparison, test=comparison.test())
 
 
 def decide_cases(cases: Sequence[Case], correction: str | None = None) -> list[Verdict]:
@@ -385,6 +397,7 @@ def _common(case: Case) -> dict[str, Any]:
         "decides": case.decides,
         "n": scores.n,
         "value": side.mean,
+        "measured_in": unit(gate.measure),
         "cutoff": cutoff_of(gate.measure),
         "judged_k": side.judged_at.cutoff if side.by_judgment else None,
         "provenance": _provenance(case) if getattr(case.bench, "provenance", False) and not case.slice else {},
@@ -405,13 +418,14 @@ def _against_number(case: Case, target: float, also: Side | None) -> Verdict:
     notes += [case.reading] if case.reading and also is None else []
     if gate.options.rule != "mean":
         notes.append(f"a fixed target is about the mean: rule={gate.options.rule!r} does not soften it")
-    tied, interval = _ties(side), bootstrap_mean(scores.values, level=_LEVEL)
+    tied, interval = _ties(side), scores.summary.interval(scores.values, _LEVEL)
     if tied is not None and len({fine, *(holds(gate.operator, m, target) for m in _ends(tied))}) > 1:
         notes.append(_tie_note(tied, fine))
     status: Status = "passed" if fine else "failed"
     if _cannot_fail(gate, target):
         status = "weak"
         notes.append(_CANNOT_FAIL)
+    notes += timing_notes(side, None) if also is None and reads(gate.measure) == TIMES else ()
     notes += mean_hangs(side, gate.operator, target)
     queries = missing_queries(side, target, sign)
     if not fine or is_small(side):
@@ -427,9 +441,9 @@ def _against_number(case: Case, target: float, also: Side | None) -> Verdict:
         **_common(case),
         **sides(side, None),
         status=status,
-        reason=mean_reason(gate.operator, side.mean, target),
+        reason=mean_reason(gate.operator, side.mean, target, counted_in=unit(gate.measure)),
         target=target,
-        interval=Interval(interval.low, interval.high, interval.level, interval.method),
+        interval=_interval(interval),
         worse=low,
         better=high,
         equal=scores.n - low - high,
@@ -468,8 +482,9 @@ def _against_run(case: Case, comparison: Comparison, adjustment: Adjustment | No
     low, high = _loss_range(gate.measure, side, reference)
     largest = max(comparison.scale * high - low, TOLERANCE)
     level = _deciding_level(gate.options, adjustment)
-    detectable = smallest_detectable_drop(d, alpha=level, largest_loss=largest)
-    raw = bootstrap_mean(comparison.sign * d, level=_LEVEL)
+    before = comparison.scale * comparison.before
+    detectable = comparison.summary.detectable(comparison.after, before, level, largest)
+    raw = comparison.summary.difference(comparison.after, before, 1, _LEVEL)
     sided = comparison.sided
     status: Status = "passed" if ruling.holds else "failed"
     notes = list(_side_notes(side, also))
@@ -491,6 +506,7 @@ def _against_run(case: Case, comparison: Comparison, adjustment: Adjustment | No
     for ties, which in both:
         if ties is not None and not _same_over_ties(comparison, ties, ruling.holds, adjustment, own=ties is tied):
             notes.append(_tie_note(ties, ruling.holds, f" of {which}"))
+    notes += timing_notes(side, reference) if also is None and reads(gate.measure) == TIMES else ()
     notes += comparison_hangs(side, reference, comparison, ruling.holds, adjustment)
     queries = changed_queries(side, reference, comparison.sign)
     bad = status == "failed"
@@ -520,7 +536,7 @@ def _against_run(case: Case, comparison: Comparison, adjustment: Adjustment | No
         reference=comparison.reference,
         # 0 + turns −0.0, which would be printed, into 0.0.
         delta=0.0 + comparison.value - comparison.scale * comparison.reference,
-        interval=Interval(0.0 + raw.low, 0.0 + raw.high, raw.level, raw.method),
+        interval=_interval(raw),
         bound=ruling.bound,
         p=test.p_worse if sided == "one" else test.p_two_sided,
         p_one_sided=test.p_worse,
@@ -542,6 +558,11 @@ def _against_run(case: Case, comparison: Comparison, adjustment: Adjustment | No
         causes=causes,
     )
     return _footing(verdict, side)
+
+
+def _interval(found: stats.Interval | None) -> Interval | None:
+    # 0 + turns −0.0, which would be printed, into 0.0.
+    return None if found is None else Interval(0.0 + found.low, 0.0 + found.high, found.level, found.method)
 
 
 def _reference(gate: Gate, target: Target, bench: Bench, candidate: Opened) -> tuple[Baseline, Opened]:
@@ -605,7 +626,7 @@ def _deciding_level(options: Options, adjustment: Adjustment | None) -> float:
     return options.alpha / adjustment.size if decides and adjustment is not None else options.alpha
 
 
-def _weakness(comparison: Comparison, detectable: float, bench: Bench) -> tuple[Status, list[str]]:
+def _weakness(comparison: Comparison, detectable: float | None, bench: Bench) -> tuple[Status, list[str]]:
     """``passed`` or ``weak``: whether a drop that the gate is there for could have gone unseen."""
     needed = n_that_would_do(comparison)
     if needed is not None:
@@ -615,15 +636,20 @@ def _weakness(comparison: Comparison, detectable: float, bench: Bench) -> tuple[
             f"{comparison.margin:g} that no query shows is not ruled out; {needed:,} queries would do"
         ]
     # Golden queries are looked at one by one: a drop of their mean is not what the rule is about.
-    if comparison.gate.options.rule == "each":
+    if comparison.gate.options.rule == "each" or detectable is None:
         return "passed", []
+    counted_in = unit(comparison.gate.measure)
     limit = max(comparison.margin, float(getattr(bench, "weak_drop", WEAK_DROP)))
+    if not np.isfinite(bounds(comparison.gate.measure)[1]):
+        # What has no largest value is seen in parts of itself, and what the factor allows is no loss.
+        allowed = comparison.margin + abs(comparison.scale - 1.0) * abs(comparison.reference)
+        limit = max(allowed, WEAK_SHARE * abs(comparison.reference))
     if detectable <= limit + TOLERANCE:
         return "passed", []
-    smallest, wanted = means(detectable, limit)
+    smallest, wanted = in_unit(counted_in, detectable, limit)
+    what = "mean drop" if comparison.summary.statistic is None and not counted_in else "change"
     return "weak", [
-        f"weak: a mean drop of up to {smallest} could have gone unseen with this many queries, "
-        f"and {wanted} should be seen"
+        f"weak: a {what} of up to {smallest} could have gone unseen with this many queries, and {wanted} should be seen"
     ]
 
 

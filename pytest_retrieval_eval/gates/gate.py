@@ -12,6 +12,7 @@ from pytest_retrieval_eval.gates.options import Options
 from pytest_retrieval_eval.gates.target import BASELINE, OperandError, Reference, Target, real_number
 from pytest_retrieval_eval.gates.wording import number, shown
 from pytest_retrieval_eval.measures.names import Measure
+from pytest_retrieval_eval.measures.registry import unit
 
 Operator = Literal[">=", ">", "<=", "<"]
 OPERATORS: tuple[Operator, ...] = (">=", ">", "<=", "<")
@@ -20,13 +21,21 @@ _EXAMPLE = "write a measure, a comparison and a target: recall@5 >= baseline - 0
 _COMPARISON = re.compile(r">=|<=|==|!=|≥|≤|>|<")
 _TOKEN = re.compile(
     r"""\s*(?:
-      (?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?![\w.%])
+      (?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?:\s*(?P<unit>ms|s))?(?![\w.%])
     | (?P<sign>[-+*])
     | (?P<baseline>baseline)\b(?:\s*\[\s*(?P<name>"(?:[^"\\]|\\.)*"|[^\]"]*?)\s*\])?
     | against\s*\(\s*(?P<run>"(?:[^"\\]|\\.)*"|[^)"]*?)\s*\)
     )""",
     re.VERBOSE,
 )
+
+
+# How many milliseconds, in which times are counted, a unit has.
+_UNITS = {"ms": 1.0, "s": 1000.0}
+
+
+class _Quantity(float):
+    """A number that was written with a unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +60,8 @@ class Gate:
             object.__setattr__(self, "target", real_number(self.target, f"what {self.measure} is compared with"))
 
     def __str__(self) -> str:
-        target = str(self.target) if isinstance(self.target, Target) else number(self.target)
+        counted_in = unit(self.measure)
+        target = self.target.text(counted_in) if isinstance(self.target, Target) else number(self.target) + counted_in
         return f"{self.measure} {self.operator} {target}"
 
     @classmethod
@@ -59,7 +69,11 @@ class Gate:
         """The gate that ``text`` spells; keywords are those of :class:`Options`, where none are given ready made.
 
         The target is a number, ``baseline``, ``baseline[NAME]`` or ``against(NAME)``, with ``+``, ``-`` and
-        ``*``. Raises a ``GateError`` that quotes the text and says what was expected.
+        ``*``. Of a measure of times every number but a factor has a unit, ``ms`` or ``s``: nobody has to know which one
+        is meant. Raises a ``GateError`` that quotes the text and says what was expected.
+
+        >>> str(Gate.parse("latency.p95 <= baseline * 1.2 + 0.01 s"))
+        'latency.p95 <= 1.2 * baseline + 12ms'
 
         >>> Gate.parse("recall@5 == 0.8")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
@@ -83,7 +97,8 @@ class Gate:
             _refuse(text, f"{'the measure' if not left else 'the target'} is missing; {_EXAMPLE}")
         if re.match(r"[-+.\d]|baseline\b|against\b", left):
             _refuse(text, f"the measure stands on the left; {_EXAMPLE}")
-        return cls(Measure.parse(left), operator, _target(right, text), options or Options.of(**keywords))
+        measure = Measure.parse(left)
+        return cls(measure, operator, _target(right, text, unit(measure)), options or Options.of(**keywords))
 
 
 def _comparisons(text: str) -> list[tuple[str, int, int]]:
@@ -109,7 +124,7 @@ def _comparisons(text: str) -> list[tuple[str, int, int]]:
     return found
 
 
-def _target(right: str, text: str) -> Target | float:
+def _target(right: str, text: str, counted_in: str) -> Target | float:
     """sum := ['+'|'-'] product (('+'|'-') product)* ; product := operand ('*' operand)*."""
     tokens = _tokens(right, text)
     total: Target | float | None = None
@@ -121,7 +136,7 @@ def _target(right: str, text: str) -> Target | float:
             at += 1
         elif total is not None:
             _refuse(text, f"there is no +, - or * between two parts of the target {shown(right)!r}")
-        product, at = _product(tokens, at, right, text)
+        product, at = _product(tokens, at, right, text, counted_in)
         if total is None and sign == "+":
             total = product
         elif isinstance(product, Target) and sign == "-":
@@ -134,15 +149,28 @@ def _target(right: str, text: str) -> Target | float:
     return total
 
 
-def _product(tokens: list[str | float | Target], at: int, right: str, text: str) -> tuple[Target | float, int]:
+def _product(
+    tokens: list[str | float | Target], at: int, right: str, text: str, counted_in: str
+) -> tuple[Target | float, int]:
     value: Target | float | None = None
+    quantities = 0  # how often a run or a number with a unit stands in the product
     while True:
         if at >= len(tokens) or isinstance(tokens[at], str):
             _refuse(text, f"a number or a run is missing in the target {shown(right)!r}")
         token = tokens[at]
+        if isinstance(token, _Quantity) and not counted_in:
+            _refuse(text, "the measure has no unit: write the number alone")
+        quantities += isinstance(token, (_Quantity, Target))
         value = token if value is None else value * token  # type: ignore[assignment,operator]
         at += 1
         if at >= len(tokens) or tokens[at] != "*":
+            if counted_in and quantities != 1:
+                _refuse(
+                    text,
+                    f"a time needs its unit, as in {number(float(value))}ms or {number(float(value))}s"  # type: ignore[arg-type]
+                    if not quantities
+                    else "a time times a time is none: write one of the two as a plain number",
+                )
             return value, at  # type: ignore[return-value]
         at += 1
 
@@ -164,7 +192,8 @@ def _tokens(right: str, text: str) -> list[str | float | Target]:
                 f"against(NAME), with +, - and *{hint}",
             )
         if match["number"] is not None:
-            tokens.append(real_number(float(match["number"]), f"the target of gate {shown(text)!r}"))
+            value = real_number(float(match["number"]), f"the target of gate {shown(text)!r}")
+            tokens.append(value if match["unit"] is None else _Quantity(value * _UNITS[match["unit"]]))
         elif match["sign"] is not None:
             tokens.append(match["sign"])
         elif match["baseline"] is not None:

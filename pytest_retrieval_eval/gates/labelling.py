@@ -120,6 +120,26 @@ def other_evidence(
     return Labels(dataset.qrels, lambda run: dataset.qrels, select, notes=notes, digests=digests, spans=spans)
 
 
+def no_labels(dataset: Dataset, select: frozenset[str] | None, failed: frozenset[str] = frozenset()) -> Labels:
+    """For a measure that no document's label matters to, such as one of times.
+
+    The queries that ``failed`` in one run of a comparison are left out of both.
+    """
+    said = dict.fromkeys(sorted(failed), "the retriever failed")
+    notes: tuple[str, ...] = ()
+    if failed:
+        what = counted(len(failed), "query", "queries")
+        has = "has" if len(failed) == 1 else "have"
+        notes = (f"{what} on which a retriever failed {has} no time, and left both sides: {listed(said)}",)
+    return Labels(
+        dataset.qrels,
+        lambda run: dataset.qrels,
+        _without(select, said, dataset.qrels, dataset),
+        notes=notes,
+        digests={"labels": lambda: None},
+    )
+
+
 def _tell(bench: Bench, dataset: Dataset) -> None:
     """A bench that wants to know what became of gold spans in an edited source has a method ``reanchor``."""
     reanchor = getattr(bench, "reanchor", None)

@@ -14,8 +14,9 @@ from pytest_retrieval_eval.gates.corrections import Adjustment
 from pytest_retrieval_eval.gates.gate import Gate
 from pytest_retrieval_eval.gates.target import Target
 from pytest_retrieval_eval.gates.wording import counted, means, number, p_text
-from pytest_retrieval_eval.stats.intervals import bootstrap_mean
-from pytest_retrieval_eval.stats.paired import PairedTest, randomization_test
+from pytest_retrieval_eval.measures.registry import bounds, unit
+from pytest_retrieval_eval.measures.summaries import MEAN, Summary
+from pytest_retrieval_eval.stats.paired import PairedTest
 from pytest_retrieval_eval.stats.tolerance import TOLERANCE
 
 Floats = NDArray[np.float64]
@@ -30,7 +31,7 @@ class Comparison:
 
     ``after`` and ``before`` have one value per counted query; ``sign`` is +1 for ``>=`` and ``>``, −1 for
     ``<=`` and ``<``, so that "worse" is always below; ``margin`` = −sign · b is the loss that the gate
-    allows.
+    allows. ``summary`` is what the values make together: their mean, or a statistic such as a percentile.
     """
 
     gate: Gate
@@ -41,6 +42,7 @@ class Comparison:
     margin: float
     value: float
     reference: float
+    summary: Summary = MEAN
 
     @property
     def target(self) -> float:
@@ -52,6 +54,10 @@ class Comparison:
         """candidate − a · run per query, the sign turned for ``<=``: below zero is worse."""
         difference: Floats = self.sign * (self.after - self.scale * self.before)
         return difference
+
+    def test(self) -> PairedTest:
+        """The paired test of candidate against a · run; below 0 is worse."""
+        return self.summary.test(self.after, self.scale * self.before, self.sign)
 
     @property
     def sided(self) -> Literal["one", "two"]:
@@ -93,14 +99,21 @@ def check_rule(gate: Gate) -> None:
                 "mean: leave the rule out, or compare with baseline"
             )
         return
-    if rule == "noninferior" and -_sign(gate) * target.offset <= 0:
+    if rule == "noninferior" and -_sign(gate) * target.offset <= 0 and not _has_slack(gate, target):
         plain = Target(target.reference, target.scale)
         sign = "-" if _sign(gate) > 0 else "+"
+        example = "5ms" if unit(gate.measure) else "0.01"
         raise GateError(
             f"{gate}: rule='noninferior' needs a margin above 0, the loss that would not matter: write "
-            f"{gate.measure} {gate.operator} {plain} {sign} 0.01. Without one, rule='each' forbids any "
+            f"{gate.measure} {gate.operator} {plain} {sign} {example}. Without one, rule='each' forbids any "
             "query to lose, and rule='mean' compares the means"
         )
+
+
+def _has_slack(gate: Gate, target: Target) -> bool:
+    """Whether the factor allows a loss in itself, as 1.1 * baseline does for a time, which has no largest value."""
+    unbounded = not math.isfinite(bounds(gate.measure)[1])
+    return unbounded and _sign(gate) * (1.0 - target.scale) > 0 and _sign(gate) * target.offset <= 0
 
 
 def check_alone(gate: Gate) -> None:
@@ -116,14 +129,16 @@ def _sign(gate: Gate) -> int:
     return 1 if gate.operator in (">=", ">") else -1
 
 
-def compared(gate: Gate, after: Floats, before: Floats, value: float, reference: float) -> Comparison:
+def compared(
+    gate: Gate, after: Floats, before: Floats, value: float, reference: float, summary: Summary = MEAN
+) -> Comparison:
     """The comparison that a gate with a run on its right side makes."""
     target = gate.target
     if not isinstance(target, Target):
         raise GateError(f"{gate} has a fixed target; there is no run to compare with")
     sign = _sign(gate)
     # 0 − 0.0 is no −0.0, which would be printed.
-    return Comparison(gate, after, before, sign, target.scale, 0.0 - sign * target.offset, value, reference)
+    return Comparison(gate, after, before, sign, target.scale, 0.0 - sign * target.offset, value, reference, summary)
 
 
 def rule_on(comparison: Comparison, test: PairedTest | None = None, adjustment: Adjustment | None = None) -> Ruling:
@@ -137,22 +152,33 @@ def rule_on(comparison: Comparison, test: PairedTest | None = None, adjustment: 
     if rule == "each":
         return _each(comparison)
     if rule == "significant":
-        return _significant(comparison, test or randomization_test(comparison.differences), adjustment)
+        return _significant(comparison, test or comparison.test(), adjustment)
     return _mean(comparison)
 
 
-def mean_reason(operator: str, value: float, target: float, aside: str = "") -> str:
-    """The two numbers and how they lie.
+def mean_reason(operator: str, value: float, target: float, aside: str = "", counted_in: str = "") -> str:
+    """The two numbers and how they lie; ``counted_in`` is their unit.
 
     >>> mean_reason(">=", 0.712, 0.744)
     '0.712 is below 0.744'
     >>> mean_reason(">", 0.5, 0.5)
     '0.500 equals 0.500'
     """
-    left, right = means(value, target)
+    left, right = in_unit(counted_in, value, target)
     if abs(value - target) <= TOLERANCE:
         return f"{left} equals {right}{aside}"
     return f"{left} is {'above' if value > target else 'below'} {right}{aside}"
+
+
+def in_unit(counted_in: str, *values: float) -> list[str]:
+    """Numbers with their unit, of which thousandths say nothing.
+
+    >>> in_unit("ms", 250.0, 231.42), in_unit("", 0.5)
+    (['250.0 ms', '231.4 ms'], ['0.500'])
+    """
+    if not counted_in:
+        return means(*values)
+    return [f"{text} {counted_in}" for text in means(*values, digits=1)]
 
 
 def _aside(comparison: Comparison) -> str:
@@ -160,23 +186,32 @@ def _aside(comparison: Comparison) -> str:
     target = comparison.gate.target
     if not isinstance(target, Target) or (target.scale == 1.0 and not target.offset):
         return ""
-    return f" ({target.reference} {means(comparison.reference, comparison.target)[0]})"
+    counted_in = unit(comparison.gate.measure)
+    return f" ({target.reference} {in_unit(counted_in, comparison.reference, comparison.target)[0]})"
 
 
 def _mean(comparison: Comparison) -> Ruling:
     operator = comparison.gate.operator
-    reason = mean_reason(operator, comparison.value, comparison.target, _aside(comparison))
+    counted_in = unit(comparison.gate.measure)
+    reason = mean_reason(operator, comparison.value, comparison.target, _aside(comparison), counted_in)
     return Ruling(holds(operator, comparison.value, comparison.target), reason)
 
 
 def _noninferior(comparison: Comparison) -> Ruling:
     alpha, margin = comparison.gate.options.alpha, comparison.margin
-    interval = bootstrap_mean(comparison.differences, level=1 - alpha, side="lower")
+    interval = comparison.summary.difference(
+        comparison.after, comparison.scale * comparison.before, comparison.sign, 1 - alpha, "lower"
+    )
+    if interval is None:
+        raise GateError(
+            f"{comparison.gate}: rule='noninferior' asks how large a loss can be ruled out, and nothing can be of "
+            f"{comparison.gate.measure} on these queries: take rule='mean' or 'each'"
+        )
     low = interval.low
     strict = comparison.gate.operator in (">", "<")
     fine = low > -margin + TOLERANCE if strict else low >= -margin - TOLERANCE
     bound, limit = comparison.sign * low, -comparison.sign * margin
-    left, right = (signed(text) for text in means(bound, limit))
+    left, right = (signed(text) for text in in_unit(unit(comparison.gate.measure), bound, limit))
     side = "lower" if comparison.sign > 0 else "upper"
     within = "lies within" if fine else "lies beyond"
     reason = (
@@ -237,13 +272,14 @@ def _each(comparison: Comparison) -> Ruling:
     d, margin = comparison.differences, comparison.margin
     broken = d <= -margin + TOLERANCE if strict else d < -margin - TOLERANCE
     n, allow = int(broken.sum()), comparison.gate.options.allow
+    counted_in = unit(comparison.gate.measure)
     verb = "lose" if comparison.sign > 0 else "rise"
     if strict:
         what = f"do not {'gain' if comparison.sign > 0 else 'fall'}" + (
-            f" more than {number(-margin)}" if margin else ""
+            f" more than {number(-margin)}{counted_in}" if margin else ""
         )
     else:
-        what = f"{verb} more than {number(margin)}" if margin else f"{verb}"
+        what = f"{verb} more than {number(margin)}{counted_in}" if margin else f"{verb}"
     some = counted(n, "query", "queries") if n else "no query"
     if n <= 1:
         what = what.replace("lose", "loses").replace("rise", "rises").replace("do not", "does not")
@@ -258,6 +294,8 @@ def n_that_would_do(comparison: Comparison) -> int | None:
     """
     if comparison.gate.options.rule != "noninferior":
         return None
+    if not math.isfinite(bounds(comparison.gate.measure)[1]):
+        return None  # a loss of any size can hide in one query
     losers = int((comparison.differences < -TOLERANCE).sum())
     # From (1 − margin)^n <= alpha: a loss in that share of the queries is then seen in at least one of them.
     share = min(comparison.margin, 0.5)
@@ -271,6 +309,6 @@ def signed(text: str) -> str:
     >>> signed("-0.032"), signed("0.010"), signed("-0.000")
     ('−0.032', '+0.010', '0.000')
     """
-    if not text.strip("-0."):
+    if not text.strip("-0. ms"):
         return text.lstrip("-")
     return "−" + text[1:] if text.startswith("-") else "+" + text

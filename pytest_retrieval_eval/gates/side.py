@@ -105,8 +105,8 @@ class Side:
 
     @property
     def mean(self) -> float:
-        """The mean over the counted queries."""
-        return float(self.scores.mean)
+        """The one number over the counted queries: their mean, or what the measure makes of them."""
+        return float(self.scores.overall)
 
     @property
     def judged(self) -> float | None:
@@ -266,9 +266,9 @@ def _cut_lists(side: Side) -> tuple[str, ...]:
 
 
 def _refuse_totals(measure: Measure) -> None:
-    """Every rule of a gate, its interval and its p are about a mean over queries."""
+    """Every rule of a gate, its interval and its p are about a mean over queries, or a statistic of them."""
     how, _ = aggregate(measure)
-    if how != "mean":
+    if how not in ("mean", "statistic"):
         other = measure.inner or "a share such as recall@10"
         raise GateError(
             f"{measure} is a {how} over the queries, and gates compare means, query by query: gate {other}, or "
@@ -355,7 +355,7 @@ def _part_hint(side: Side, found: Mapping[str, Ranking], gold: list[str]) -> str
 
 def _reason_of_no_mean(side: Side) -> str:
     try:
-        mean = side.scores.mean
+        mean = side.mean
     except GateError as error:
         return f"{shown(side.dataset.name)}: {error}"
     return f"{side.measure} has the mean {mean} over no query."  # cannot be: a mean needs a query

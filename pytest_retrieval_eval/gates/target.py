@@ -115,11 +115,15 @@ class Target:
     __array_ufunc__ = None
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, unit: str = "") -> str:
+        """As a gate's text has it; ``unit`` is what the offset is counted in."""
         text = str(self.reference)
         if self.scale != 1.0:
             text = f"{number(self.scale)} * {text}"
         if self.offset:
-            text += f" {'+' if self.offset > 0 else '-'} {number(abs(self.offset))}"
+            text += f" {'+' if self.offset > 0 else '-'} {number(abs(self.offset))}{unit}"
         return text
 
     def __repr__(self) -> str:

@@ -245,6 +245,7 @@ class Verdict:
         bounds: of candidate and reference, the lowest and highest mean if every unjudged document of the lists
             were judged; None where the measure has no exact bounds or they would take long.
         spread: of candidate and reference, how the values of the queries lie.
+        measured_in: the unit of ``value``, ``target`` and what else is in units of the measure (``ms``), else "".
         unit: ``document`` where chunks were ranked and documents measured, else "".
         label_scale: what a grade is: ``levels``, or ``unit`` for degrees from 0 to 1.
         queries: all queries that changed, worst first; for a fixed target those that miss it, the farthest
@@ -308,6 +309,7 @@ class Verdict:
     bounds: tuple[tuple[float, float] | None, tuple[float, float] | None] = (None, None)
     spread: tuple[Spread | None, Spread | None] = (None, None)
     unit: str = ""
+    measured_in: str = ""
     label_scale: str = "levels"
     queries: tuple[QueryDiff, ...] = ()
     notes: tuple[str, ...] = ()

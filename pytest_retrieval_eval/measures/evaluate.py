@@ -205,7 +205,9 @@ class Evaluation:
             if self.evidence.check is not None:
                 self.evidence.check(name, counted.rows)
             values = self._values(name, self.ranks, counted)
-            self._scores[name] = Scores(name, counted, values, partial(self._why_none, name))
+            self._scores[name] = Scores(
+                name, counted, values, partial(self._why_none, name), self._classes(name, counted)
+            )
         return self._scores[name]
 
     __getitem__ = scores
@@ -392,6 +394,14 @@ class Evaluation:
             if not (low - 1e-9 <= least and most <= high + 1e-9 and -math.inf < least and most < math.inf):
                 raise _not_a_value(measure, counted, values)
         return read_only(values)
+
+    def _classes(self, measure: Measure, counted: Counted) -> Floats | None:
+        """The class of each query, where the measure sorts queries into such."""
+        how, link = registry.aggregate(measure)
+        classes = registry.definition(link.name).classes if how == "statistic" else None
+        if classes is None:
+            return None
+        return read_only(self._asked(measure, classes, *resolve(self.ranks, measure), np.float64)[counted.rows])
 
     def _asked(
         self,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.measures.names import Measure
     from pytest_retrieval_eval.measures.ranks import Ints, JudgedRanks
 
-RANKS, SPANS = "ranks", "spans"
+RANKS, SPANS, TIMES = "ranks", "spans", "times"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,7 +18,7 @@ from pytest_retrieval_eval.measures import registry
 
 ParameterValue: TypeAlias = "float | str | Measure"
 
-_HEAD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_HEAD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(?:\.[A-Za-z][A-Za-z0-9_]*)?")
 _CUT = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)[_.]([+-]?[0-9]{1,4000})")
 _PLACED = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)[_.@]([0-9]*\.[0-9]+|[01])")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,4000}")

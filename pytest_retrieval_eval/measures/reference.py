@@ -31,12 +31,14 @@ SPANS = {"q": [("guide", 300, 700), ("faq", 100, 200), ("rules", 0, 100)]}
 
 FUSED = ["d9", "d7", "d4", "d3", "d1", "d5"]
 READERS = {"guide": ["*"], "faq": ["hr"], "d5": ["*"]}
+SECONDS, COSTS = {"q": 0.012}, {"q": 0.002}
 
 # What measures of another kind of evidence read.
 _READS = {
     "spans": "gold spans, and which part of which document each hit is; no judgments",
     "stages": "judged documents, also those that the stage `from` returned (the fixture `retrieval_stages`)",
     "access": "the roles of whoever asks (queries.jsonl) and of whoever may read a document (corpus.jsonl)",
+    "times": "the seconds and the cost of each query in the run; no judgments",
 }
 
 _HEAD = """\
@@ -80,12 +82,17 @@ measure is the mean over the queries that count, unless it says otherwise.
   that a giant chunk gains nothing over separate ones. Spans of one group are alternatives: one of them is enough, and
   R counts groups. A query counts if it has a gold span at the measure's level. The order of hits with equal scores is
   that of the run; how far it moves a value is not known.
+* **Times and costs**: `latency.…` is in milliseconds, and in the text of a gate its numbers have a unit:
+  `latency.p95 <= 250ms`, `latency.p95 <= baseline * 1.2 + 0.01s`. In Python they are plain milliseconds. Every query of
+  the collection counts, with or without an answer; one without a time is an error. A percentile is no mean over the
+  queries: its interval is the percentile bootstrap, and its p comes from swapping both sides of queries at random
+  ([Latency and cost](../how-to/latency.md)).
 
-The examples are of one query: d7, d3, d1, d9, d4 were returned, in this order; the grades are d1 3, d3 2, d5 2, d4 1.
-The stage `fused` before had returned d9, d7, d4, d3, d1, d5. For gold spans these are chunks: d7, d3 and d9 the
-characters 0–400, 400–800 and 800–1200 of the guide, d1 and d4 0–400 and 400–800 of the FAQ; gold are 300–700 of the
-guide, 100–200 of the FAQ and 0–100 of the rules. Staff asks the query; everybody may read the guide and d5, and HR the
-FAQ.
+The examples are of one query, which took 12 ms and cost 0.002: d7, d3, d1, d9, d4 were returned, in this order; the
+grades are d1 3, d3 2, d5 2, d4 1. The stage `fused` before had returned d9, d7, d4, d3, d1, d5. For gold spans these are
+chunks: d7, d3 and d9 the characters 0–400, 400–800 and 800–1200 of the guide, d1 and d4 0–400 and 400–800 of the FAQ;
+gold are 300–700 of the guide, 100–200 of the FAQ and 0–100 of the rules. Staff asks the query; everybody may read the
+guide and d5, and HR the FAQ.
 """
 
 
@@ -193,7 +200,7 @@ def _examples(definition: Definition) -> list[tuple[Measure, float]]:
         wanted += [Measure.of(definition.name, cutoff, **given, **{key: word}) for word in words]
     found = evaluate(
         Qrels.of(QRELS),
-        Run.of(RUN),
+        Run.of(RUN, seconds=SECONDS, costs=COSTS),
         wanted,
         queries=Queries.of({"q": {"text": "?", "roles": ["staff"]}}),
         spans=Spans.of(SPANS),

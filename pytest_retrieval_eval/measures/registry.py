@@ -24,15 +24,17 @@ if TYPE_CHECKING:
 
     from pytest_retrieval_eval.measures.names import Measure
     from pytest_retrieval_eval.measures.ranks import JudgedRanks
+    from pytest_retrieval_eval.stats.resampled import Statistic
 
 Score: TypeAlias = "Callable[[JudgedRanks, Measure], NDArray[np.float64]]"
 Counts: TypeAlias = "Callable[[JudgedRanks, Measure], NDArray[np.bool_]]"
 Expected: TypeAlias = "Callable[[JudgedRanks, Measure], NDArray[np.float64] | None]"
 Extremes: TypeAlias = "Callable[[JudgedRanks, Measure], tuple[NDArray[np.float64], NDArray[np.float64]] | None]"
 Table: TypeAlias = "Callable[[JudgedRanks, Measure], JudgedRanks]"
-Aggregate: TypeAlias = Literal["mean", "sum", "geometric mean"]
+Aggregate: TypeAlias = Literal["mean", "sum", "geometric mean", "statistic"]
+Classes: TypeAlias = "Callable[[JudgedRanks, Measure], NDArray[np.float64]]"
 
-NAME = re.compile(r"[a-z][a-z0-9_]*")
+NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,11 @@ class Definition:
 
     ``reads`` is the kind of evidence that the table is of: ``ranks``, the ranks of judged documents, or another
     that ``register_evidence`` knows, such as ``spans``.
+
+    ``statistic`` is what the values of the queries make together where ``aggregate`` is ``statistic``, such as a
+    percentile: of samples as rows, and of the class that ``classes`` gives each query, one number a row. Intervals and
+    paired tests then resample it. ``extreme`` says that it hangs on one query alone, so that there are no intervals.
+    ``unit`` is what a value is counted in (``ms``); in the text of a gate numbers then have one.
     """
 
     name: str
@@ -111,6 +118,10 @@ class Definition:
     high: float = 1.0
     reads: str = RANKS
     no_counts: str = ""
+    statistic: Statistic | None = None
+    classes: Classes | None = None
+    extreme: bool = False
+    unit: str = ""
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -118,6 +129,8 @@ class Definition:
                 f"{self.name!r} cannot name a measure: a name is lower-case letters, digits and underscores, "
                 "and begins with a letter."
             )
+        if (self.statistic is None) is (self.aggregate == "statistic"):
+            raise MeasureError(f"the measure {self.name}: aggregate='statistic' and a statistic go together.")
         parameters = dict(self.parameters)
         if self.binary and "rel" not in parameters:
             parameters = {"rel": REL, **parameters}
@@ -146,6 +159,9 @@ _ROOMS = (
 )
 _changes = 0
 ENTRY_POINTS = "pytest_retrieval_eval.measures"  # the group in which packages offer measures
+
+
+_ROOMS = ("ranking", "interpolated", "user_models", "incomplete", "sets", "nested", "spans", "times", "foreign")
 
 
 def _load() -> None:
@@ -293,6 +309,11 @@ def aggregate(measure: Measure) -> tuple[Aggregate, Measure]:
     return next(
         ((found.aggregate, link) for found, link in chain(measure) if found.aggregate != "mean"), ("mean", measure)
     )
+
+
+def unit(measure: Measure) -> str:
+    """What a value of the measure is counted in; empty for a share or a number."""
+    return definition(measure.innermost.name).unit
 
 
 def floor(measure: Measure) -> float:

@@ -12,6 +12,7 @@ from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.measures import registry
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.ranks import Floats, Ints
+from pytest_retrieval_eval.measures.summaries import MEAN, Summary
 from pytest_retrieval_eval.stats.means import Distribution, distribution, mean
 
 
@@ -46,11 +47,19 @@ class Scores:
     ``values`` is float64, one for each of ``query_ids``, in the order of the qrels, read-only.
     """
 
-    __slots__ = ("_counted", "_mean", "_why_none", "measure", "values")
+    __slots__ = ("_counted", "_mean", "_why_none", "classes", "measure", "values")
 
-    def __init__(self, measure: Measure, counted: Counted, values: Floats, why_none: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        measure: Measure,
+        counted: Counted,
+        values: Floats,
+        why_none: Callable[[], str],
+        classes: Floats | None = None,
+    ) -> None:
         self.measure = measure
         self.values = values
+        self.classes = classes  # of each query, where the measure sorts queries
         self._counted = counted
         self._why_none = why_none
         self._mean: float | None = None
@@ -77,7 +86,8 @@ class Scores:
     @property
     def overall(self) -> float:
         """The one number over the queries that count, as the measure makes it: their mean, for most measures;
-        the sum for counts such as num_ret, the geometric mean for gm. GateError where none counts.
+        the sum for counts such as num_ret, the geometric mean for gm, a percentile for latency.p95. GateError where
+        none counts, or where they leave it undefined.
         """
         how, link = registry.aggregate(self.measure)
         if how == "mean":
@@ -86,8 +96,22 @@ class Scores:
             raise GateError(self._why_none())
         if how == "sum":
             return math.fsum(self.values.tolist())
+        if how == "statistic":
+            found = self.summary.of(self.values)
+            if math.isnan(found):
+                raise GateError(f"{self.measure} is undefined: {registry.definition(link.name).meaning} divides by 0.")
+            return found
         raised = np.maximum(self.values, registry.floor(link))
         return math.exp(math.fsum(np.log(raised).tolist()) / self.n)
+
+    @property
+    def summary(self) -> Summary:
+        """How the values are summed up, and compared with those of another run."""
+        how, link = registry.aggregate(self.measure)
+        if how != "statistic":
+            return MEAN
+        found = registry.definition(link.name)
+        return Summary(found.statistic, self.classes, found.extreme)
 
     @property
     def distribution(self) -> Distribution:

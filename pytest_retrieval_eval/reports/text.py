@@ -6,12 +6,13 @@ titles come from users and are escaped.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pytest_retrieval_eval.gates.corrections import NAMES as CORRECTIONS
-from pytest_retrieval_eval.gates.rules import signed
+from pytest_retrieval_eval.gates.rules import in_unit, signed
 from pytest_retrieval_eval.gates.verdict import Holding, Move, QueryDiff, SpanChange, Verdict
 from pytest_retrieval_eval.gates.wording import counted, means, number, p_text, shown
 from pytest_retrieval_eval.reports.doubts import doubts
@@ -65,14 +66,15 @@ def evidence(verdict: Verdict) -> list[str]:
 
 def _evidence_of_pair(verdict: Verdict) -> list[str]:
     value, reference = verdict.value or 0.0, verdict.reference or 0.0
-    before, after = means(reference, value)
+    before, after = in_unit(verdict.measured_in, reference, value)
     first = [f"{verdict.measure}  {before} → {after}"]
     if verdict.delta is not None:
         of = f" to {number(verdict.scale)} · {verdict.reference_kind}" if verdict.scale != 1.0 else ""
-        effect = f"Δ{of} {_difference(verdict.delta)}"
+        effect = f"Δ{of} {_difference(verdict.delta, verdict.measured_in)}"
         if verdict.interval is not None:
             low, high, level, method = verdict.interval
-            effect += f"  {100 * level:g} % CI [{_difference(low)}, {_difference(high)}] ({method})"
+            ends = [_difference(end, verdict.measured_in) for end in (low, high)]
+            effect += f"  {100 * level:g} % CI [{ends[0]}, {ends[1]}] ({method})"
         first.append(effect)
     if verdict.p is not None:
         first.append(f"p = {p_text(verdict.p)} {verdict.sided}-sided (paired randomization, {verdict.p_method})")
@@ -83,7 +85,9 @@ def _evidence_of_pair(verdict: Verdict) -> list[str]:
         second[0] += ": identical"
     if verdict.detectable is not None:
         at = _share(verdict.alpha if verdict.detectable_at is None else verdict.detectable_at)
-        second.append(f"smallest detectable drop {_plain(verdict.detectable)} (80 % power, one-sided {at})")
+        what = "change" if verdict.measured_in else "drop"
+        smallest = _plain(verdict.detectable, verdict.measured_in)
+        second.append(f"smallest detectable {what} {smallest} (80 % power, one-sided {at})")
     old, new = verdict.judged[1], verdict.judged[0]
     if old is not None or new is not None:
         second.append(f"judged@{verdict.judged_k} {' → '.join(_judged(old, new))}")
@@ -92,10 +96,12 @@ def _evidence_of_pair(verdict: Verdict) -> list[str]:
 
 def _evidence_of_mean(verdict: Verdict) -> list[str]:
     value = verdict.value or 0.0
-    first = [f"{verdict.measure}  {means(value, verdict.target if verdict.target is not None else value)[0]}"]
+    target = verdict.target if verdict.target is not None else value
+    first = [f"{verdict.measure}  {in_unit(verdict.measured_in, value, target)[0]}"]
     if verdict.interval is not None:
         low, high, level, method = verdict.interval
-        first.append(f"{100 * level:g} % CI [{_plain(low)}, {_plain(high)}] ({method})")
+        ends = [_plain(end, verdict.measured_in) for end in (low, high)]
+        first.append(f"{100 * level:g} % CI [{ends[0]}, {ends[1]}] ({method})")
     first.append(f"n = {verdict.n}")
     wrong, right = ("below", "above") if verdict.operator in (">=", ">") else ("above", "below")
     second = [f"{verdict.worse} {wrong} · {verdict.better} {right} · {verdict.equal} at the target"]
@@ -255,8 +261,10 @@ def _change(query: QueryDiff, sign: int) -> float:
 
 def _query(verdict: Verdict, query: QueryDiff) -> list[str]:
     sides = [query.after] if query.before is None else [query.before, query.after]
-    values = " → ".join(means(*sides))
-    head = f"{shown(query.query_id, 40)}  {verdict.measure} {values}"
+    values = " → ".join(in_unit(verdict.measured_in, *sides))
+    # One query has a latency, and no percentile of it.
+    measure = re.sub(r"\A([a-z]\w*)\.[a-z]\w*", r"\1", verdict.measure)
+    head = f"{shown(query.query_id, 40)}  {measure} {values}"
     tags = ", ".join(f"{shown(str(tag), 20)}={shown(_tag(value), 30)}" for tag, value in query.tags.items())
     tags = f"   ({shown(tags, 50)})" if tags else ""
     if query.text is not None:
@@ -377,13 +385,13 @@ def _tag(value: object) -> str:
     return "|".join(_tag(each) for each in value) if isinstance(value, (list, tuple)) else str(value)
 
 
-def _difference(value: float) -> str:
-    return signed(_plain(value))
+def _difference(value: float, counted_in: str = "") -> str:
+    return signed(_plain(value, counted_in))
 
 
-def _plain(value: float) -> str:
-    """3 decimals, or as many as it takes to show that a value is not 0."""
-    return means(value, 0.0)[0]
+def _plain(value: float, counted_in: str = "") -> str:
+    """3 decimals (1 before a unit), or as many as it takes to show that a value is not 0."""
+    return in_unit(counted_in, value, 0.0)[0]
 
 
 def _judged(*values: float | None) -> Iterable[str]:

@@ -592,3 +592,73 @@ class TestTextsOfHits:
         assert run.ranking("q").start == [None, None, None, 30, None]
         assert "located" not in run.header
         assert "located" not in from_retriever(lambda _: ["a"], {"q": "?"}, corpus=self.CORPUS).header
+
+
+def test_queries_are_asked_again_and_the_median_is_kept():
+    ticks = iter([0, 5, 0, 1, 0, 10, 0, 3, 0, 20, 0, 2, 0, 30])
+    asked = []
+
+    def search(text):
+        asked.append(text)
+        return [f"{text}{len(asked) // 5}"]
+
+    run = from_retriever(search, {"q1": "a", "q2": "b"}, warmup=1, repeat=3, clock=lambda: next(ticks), progress=False)
+    assert asked == ["a", "a", "b", "a", "b", "a", "b"]
+    assert dict(run.seconds) == {"q1": 2, "q2": 20}
+    # The hits are those of the first pass, and that they changed is said.
+    assert run.to_dict() == {"q1": ["a0"], "q2": ["b0"]}
+    assert {key: run.header["timing"][key] for key in ("warmup", "repeat", "differing")} == {
+        "warmup": 1,
+        "repeat": 3,
+        "differing": 2,
+    }
+
+
+def test_passes_of_an_asynchronous_retriever_share_a_loop():
+    loops = []
+
+    async def search(text):
+        loops.append(asyncio.get_running_loop())
+        return [text]
+
+    run = from_retriever(search, {"q1": "a", "q2": "b"}, warmup=5, repeat=2, progress=False)
+    assert len(loops) == 9
+    assert len(set(loops)) == 1
+    assert run.header["timing"]["concurrency"] == 8
+
+
+def test_a_failure_of_any_pass_is_kept_and_one_while_warming_up_is_not():
+    calls = []
+
+    def search(text):
+        calls.append(text)
+        if len(calls) in (1, 4):
+            raise TimeoutError("slow")
+        return {"documents": [text], "cost": 0.5}
+
+    run = from_retriever(search, {"q1": "a", "q2": "b"}, warmup=1, repeat=2, progress=False)
+    assert dict(run.errors) == {"q1": "TimeoutError: slow"}
+    assert dict(run.costs) == {"q1": 0.5, "q2": 0.5}
+
+
+@pytest.mark.parametrize("options", [{"warmup": -1}, {"warmup": 1.5}, {"repeat": 0}, {"repeat": True}])
+def test_passes_are_counted_in_whole_numbers(options):
+    with pytest.raises(SettingsError, match=next(iter(options))):
+        from_retriever(lambda text: [], {"q1": "a"}, **options)
+
+
+@pytest.mark.parametrize("cost", [-1, float("nan"), float("inf"), "free", True])
+def test_a_cost_that_is_none_is_refused(cost):
+    with pytest.raises(DataError, match=r"query 'q1': the retriever returned the cost"):
+        from_retriever(lambda text: {"documents": ["a"], "cost": cost}, {"q1": "a"}, progress=False)
+
+
+def test_times_and_costs_are_kept_in_files(tmp_path):
+    run = Run.of({"q1": ["a"], "q2": []}, seconds={"q1": 0.25}, costs={"q2": 0.002})
+    for name in ("a.run.jsonl", "a.parquet"):
+        if name.endswith("parquet"):
+            pytest.importorskip("pyarrow")
+        run.save(tmp_path / name)
+        again = Run.read(tmp_path / name)
+        assert (dict(again.seconds), dict(again.costs)) == ({"q1": 0.25}, {"q2": 0.002})
+    assert not run.without_seconds().costs
