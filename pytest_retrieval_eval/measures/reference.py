@@ -89,10 +89,10 @@ measure is the mean over the queries that count, unless it says otherwise.
   ([Latency and cost](../how-to/latency.md)).
 
 The examples are of one query, which took 12 ms and cost 0.002: d7, d3, d1, d9, d4 were returned, in this order; the
-grades are d1 3, d3 2, d5 2, d4 1. The stage `fused` before had returned d9, d7, d4, d3, d1, d5. For gold spans these are
-chunks: d7, d3 and d9 the characters 0–400, 400–800 and 800–1200 of the guide, d1 and d4 0–400 and 400–800 of the FAQ;
-gold are 300–700 of the guide, 100–200 of the FAQ and 0–100 of the rules. Staff asks the query; everybody may read the
-guide and d5, and HR the FAQ.
+grades are d1 3, d3 2, d5 2, d4 1. The stage `fused` before had returned d9, d7, d4, d3, d1, d5. For gold spans these
+are chunks: d7, d3 and d9 the characters 0–400, 400–800 and 800–1200 of the guide, d1 and d4 0–400 and 400–800 of the
+FAQ; gold are 300–700 of the guide, 100–200 of the FAQ and 0–100 of the rules. Staff asks the query; everybody may read
+the guide and d5, and HR the FAQ.
 """
 
 
