@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -55,10 +55,11 @@ class Anchor:
 
 @dataclass(frozen=True, eq=False)
 class Anchors:
-    """What became of the spans, one row each."""
+    """What became of the spans, one row each; ``lengths`` has how many characters each document has today."""
 
     spans: Spans
     rows: tuple[Anchor, ...]
+    lengths: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def counts(self) -> Mapping[AnchorStatus, int]:
@@ -78,7 +79,7 @@ class Anchors:
     @cached_property
     def current(self) -> Spans:
         """The spans where their passages stand today, without those that are stale."""
-        spans = self.spans
+        spans = replace(self.spans, lengths=self.lengths)
         moved = self.with_status("moved")
         if moved:
             start, end, texts, hashes = spans.start.copy(), spans.end.copy(), list(spans.texts), list(spans.hashes)
@@ -143,7 +144,8 @@ def check(spans: Spans, corpus: Corpus, old: Corpus | None = None) -> Anchors:
             source = Source(document.text)
         was = before.get(span.doc_id)
         found[row] = _anchor(row, span, source, None if was is None else was.text)
-    return Anchors(spans, tuple(anchor for anchor in found if anchor is not None))
+    lengths = {doc_id: len(document.text) for doc_id, document in today.items()}
+    return Anchors(spans, tuple(anchor for anchor in found if anchor is not None), lengths)
 
 
 def _anchor(row: int, span: Span, source: Source, old: str | None) -> Anchor:

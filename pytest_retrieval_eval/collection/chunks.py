@@ -167,13 +167,22 @@ class Chunks:
 
     def placed(self) -> Chunks:
         """The table with all offsets that can be known: those of chunks with a text and none are looked for once."""
-        if self._corpus is None or not any(
-            text is not None and start < 0 for text, start in zip(self.text, self.start.tolist(), strict=True)
-        ):
-            return self
         if self._placed is None:
-            self._placed, _ = self.located(self._corpus)
+            lacks = any(
+                text is not None and start < 0 for text, start in zip(self.text, self.start.tolist(), strict=True)
+            )
+            self._placed = self if self._corpus is None or not lacks else self.located(self._corpus)[0]
         return self._placed
+
+    def has_at(self, chunk_id: str, doc_id: str, start: int, end: int) -> bool:
+        """Whether the table has the chunk at this place: not only its id, which other chunks may have had before.
+
+        >>> chunks = Chunks.of({"guide#2": Chunk("guide", 120, 480)})
+        >>> chunks.has_at("guide#2", "guide", 120, 480), chunks.has_at("guide#2", "guide", 200, 400)
+        (True, False)
+        """
+        chunk = self.placed().get(chunk_id)
+        return chunk is not None and (chunk.doc_id, chunk.start, chunk.end) == (doc_id, start, end)
 
     def write(self, path: PathLike) -> None:
         """Write the table as JSON Lines (``.jsonl``), ``.csv`` or ``.tsv``, also compressed; equal tables give

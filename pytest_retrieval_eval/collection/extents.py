@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -18,6 +18,8 @@ from pytest_retrieval_eval.errors import DataError
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.chunks import Chunks
     from pytest_retrieval_eval.collection.run import Run
+
+_NO_LIMIT = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,12 +40,18 @@ class Extents:
 
 
 def extents(
-    run: Run, chunks: Chunks | None, *, query_ids: Collection[str] | None = None, depth: int | None = None
+    run: Run,
+    chunks: Chunks | None,
+    *,
+    query_ids: Collection[str] | None = None,
+    depth: int | None = None,
+    lengths: Mapping[str, int] | None = None,
 ) -> Extents:
     """Where the hits of a run lie: what a hit itself says counts, else what the chunk table says of its id.
 
     A hit of which nothing says the document or the offsets raises DataError, unless it was not asked for: its
-    query is not among ``query_ids``, or it stands below ``depth``.
+    query is not among ``query_ids``, or it stands below ``depth``. So does a hit that ends beyond its document, where
+    ``lengths`` has that: its offsets are of another text.
 
     >>> from pytest_retrieval_eval.collection.chunks import Chunk, Chunks
     >>> from pytest_retrieval_eval.collection.run import Run
@@ -51,7 +59,29 @@ def extents(
     >>> found.start.tolist(), found.end.tolist(), found.doc_ids
     ([9, 0], [20, 9], ('guide',))
     """
-    return _extents(run, chunks, None if query_ids is None else frozenset(query_ids), depth)
+    found = _extents(run, chunks, None if query_ids is None else frozenset(query_ids), depth)
+    if lengths:
+        limits = np.array([lengths.get(doc_id, _NO_LIMIT) for doc_id in (*found.doc_ids, "")], np.int64)
+        beyond = np.flatnonzero(found.end > limits[found.doc])
+        if len(beyond):
+            row = int(beyond[0])
+            raise beyond_end(
+                _where(run, run.columns(), row),
+                run.columns().docs[row],
+                found.doc_ids[int(found.doc[row])],
+                int(found.end[row]),
+                int(limits[found.doc[row]]),
+            )
+    return found
+
+
+def beyond_end(where: str, hit: str, doc_id: str, end: int, length: int) -> DataError:
+    """The error of a hit that ends beyond its document; ``where`` names the run and the place in it."""
+    return DataError(
+        f"{where}: the chunk {excerpt(hit)} ends at {end} of {excerpt(doc_id)}, which has {length} characters: its "
+        "offsets are of another text. Offsets count code points of the document as the corpus has it; a run that "
+        "was stored before the document was edited has to be saved again"
+    )
 
 
 @lru_cache(maxsize=4)

@@ -46,7 +46,8 @@ class Spans:
     ``query`` and ``doc`` (int64, rows) are indices into ``query_ids`` and ``doc_ids``; ``start`` and ``end``
     (int64) count code points, end exclusive; ``grade`` is float64. ``group`` (int64) is the number of a row's
     group, unique over all queries: rows of one group are alternatives, and a row without a group is one of its
-    own. ``texts`` and ``hashes`` have None where the file says nothing.
+    own. ``texts`` and ``hashes`` have None where the file says nothing. ``lengths`` has how many characters each
+    document has, where the spans were held against a corpus.
 
     >>> spans = Spans.of({"q1": [("guide", 120, 133)], "q2": [{"doc_id": "faq", "start": 0, "end": 5}]})
     >>> len(spans), spans.query_ids, spans.of_query("q2")[0].doc_id, spans.where(0)
@@ -67,6 +68,7 @@ class Spans:
     warnings: tuple[str, ...]
     group_names: Sequence[str | int | None] = field(repr=False)
     places: Sequence[str | int] = field(repr=False)
+    lengths: Mapping[str, int] = field(default_factory=dict, repr=False)
     _cache: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -198,6 +200,7 @@ class Spans:
             self.warnings,
             [self.group_names[row] for row in chosen],
             [self.places[row] for row in chosen],
+            self.lengths,
         )
 
 

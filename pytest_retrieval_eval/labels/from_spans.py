@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_retrieval_eval.collection.extents import extents
+from pytest_retrieval_eval.collection.extents import beyond_end, extents
 from pytest_retrieval_eval.collection.stale import current_spans
 from pytest_retrieval_eval.errors import DataError, GateError
 from pytest_retrieval_eval.labels.source import Labelling, qrels_from
@@ -71,14 +71,13 @@ class SpansSource:
         always = frozenset(spans.query_ids[i] for i in set(spans.query[spans.grade > 0].tolist()))
         made, notes = {}, list(of_spans)
         for run in {id(run): run for run in runs}.values():
-            of_table = dataset.chunks is not None and all(doc in dataset.chunks for doc in _returned(run, spans))
-            labels = gold.of_run(run, dataset.chunks)
+            labels, of_table = gold.of_run(run, dataset.chunks)
             if of_table:
                 labels = {query_id: {**table[query_id], **judged} for query_id, judged in labels.items()}
             else:
                 notes.append(
-                    f"run {run.name or run.source or 'given'} returns chunks that the chunk table lacks: R and the "
-                    "ideal order are those of the chunks that it returns"
+                    f"run {run.name or run.source or 'given'} returns chunks that the chunk table lacks, or has at "
+                    "another place: R and the ideal order are those of the chunks that it returns"
                 )
             made[id(run)] = qrels_from(labels, spans.source, always=always)
         return Labelling(
@@ -87,10 +86,6 @@ class SpansSource:
             said=lambda query_id, doc_id: gold.said.get((query_id, doc_id)),
             digests={"spans": lambda: digest},
         )
-
-
-def _returned(run: Run, spans: Spans) -> Iterable[str]:
-    return (doc for ranking in run.rankings(spans.query_ids).values() for doc in ranking.docs)
 
 
 class _Gold:
@@ -108,7 +103,7 @@ class _Gold:
 
     def in_table(self, chunks: Chunks) -> Iterable[tuple[str, str, float]]:
         """(chunk, query, grade) for each span that a chunk holds enough of."""
-        placed = chunks.placed() if (chunks.start < 0).any() else chunks
+        placed = chunks.placed()
         wanted = np.array([doc in self._rows for doc in placed.doc_ids], bool)
         for row in np.flatnonzero(wanted[placed.doc]).tolist():
             start, end = int(placed.start[row]), int(placed.end[row])
@@ -118,17 +113,24 @@ class _Gold:
                     f"{placed.source}: which characters of its document the chunk {placed.ids[row]!r} is, nobody says: "
                     f"{why}"
                 )
-            for span in self._met(placed.doc_ids[int(placed.doc[row])], start, end):
+            doc = placed.doc_ids[int(placed.doc[row])]
+            if end > self.spans.lengths.get(doc, end):
+                raise beyond_end(placed.source, placed.ids[row], doc, end, self.spans.lengths[doc])
+            for span in self._met(doc, start, end):
                 query_id = self.spans.query_ids[int(self.spans.query[span])]
                 yield placed.ids[row], query_id, float(self.spans.grade[span])
 
-    def of_run(self, run: Run, chunks: Chunks | None) -> dict[str, dict[str, float]]:
-        """The grade of every chunk that a run returns for a query with gold; 0 where it holds too little of it."""
+    def of_run(self, run: Run, chunks: Chunks | None) -> tuple[dict[str, dict[str, float]], bool]:
+        """The grade of every chunk that a run returns for a query with gold; 0 where it holds too little of it.
+
+        Beside it whether all of them are chunks of the table: not only by their ids, which other chunks may have had.
+        """
         spans = self.spans
         found: dict[str, dict[str, float]] = {query_id: {} for query_id in spans.query_ids}
-        places = extents(run, chunks, query_ids=spans.query_ids)
+        places = extents(run, chunks, query_ids=spans.query_ids, lengths=spans.lengths)
         rankings = run.rankings(spans.query_ids)
         index = {query_id: place for place, query_id in enumerate(spans.query_ids)}
+        of_table = chunks is not None
         for place, query_id in enumerate(places.query_ids):
             if query_id not in index:
                 continue
@@ -138,10 +140,11 @@ class _Gold:
                     continue  # a repeat stands where it stood first
                 row = first + offset
                 doc, start, end = places.doc_ids[int(places.doc[row])], int(places.start[row]), int(places.end[row])
+                of_table = of_table and chunks is not None and chunks.has_at(chunk_id, doc, start, end)
                 met = [span for span in self._met(doc, start, end) if spans.query[span] == index[query_id]]
                 found[query_id][chunk_id] = max((float(spans.grade[span]) for span in met), default=0.0)
                 self.said[query_id, chunk_id] = self._sentence(doc, met)
-        return found
+        return found, of_table
 
     def _sentence(self, doc: str, met: Sequence[int]) -> str:
         if not met:

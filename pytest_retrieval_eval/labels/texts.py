@@ -1,6 +1,8 @@
 """The text of each retrieved document: stored with its run, else of the corpus, else of the chunk table.
 
 A text that was stored with a run counts for that run, whatever the corpus says today: it is what was retrieved then.
+A hit that says which part of a document it is has the text of that part, whatever the chunk table says of its id: the
+table of today may have other chunks under the same ids.
 """
 
 from __future__ import annotations
@@ -10,12 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_retrieval_eval.collection.dataset import Document
+from pytest_retrieval_eval.collection.extents import beyond_end
 from pytest_retrieval_eval.errors import GateError
 
 if TYPE_CHECKING:
-    from pytest_retrieval_eval.collection.dataset import Dataset
+    from pytest_retrieval_eval.collection.dataset import Corpus, Dataset
     from pytest_retrieval_eval.collection.run import Ranking, Run
 
+_Part = tuple[str, int, int]  # document, start and end
 _NAMED = 5  # how many documents a sentence names
 
 
@@ -44,15 +48,14 @@ def pool_of(dataset: Dataset, runs: Sequence[Run], query_ids: Sequence[str], dep
     """
     rankings = [run.rankings(query_ids, depth=depth) for run in runs]
     tops = tuple({query: tuple(dict.fromkeys(found.docs)) for query, found in each.items()} for each in rankings)
-    kept = [run.texts for run in runs]
+    kept = [{**_own_parts(dataset, run, each), **run.texts} for run, each in zip(runs, rankings, strict=True)]
     every = list(dict.fromkeys(doc for top in tops for docs in top.values() for doc in docs))
-    unstored = [doc for doc in every if any(doc not in own for own in kept)]
-    found_today = today(dataset, unstored, rankings)
-    stored: dict[str, Document] = {}
+    found_today = today(dataset, [doc for doc in every if any(doc not in own for own in kept)])
+    known: dict[str, Document] = {}
     for own in kept:
-        stored = {**own, **stored}
-    _refuse_lost(dataset, runs, tops, [doc for doc in every if doc not in found_today and doc not in stored], needs)
-    texts = tuple({doc: own.get(doc) or found_today.get(doc) or stored[doc] for doc in every} for own in kept)
+        known = {**own, **known}
+    _refuse_lost(dataset, runs, tops, [doc for doc in every if doc not in found_today and doc not in known], needs)
+    texts = tuple({doc: own.get(doc) or found_today.get(doc) or known[doc] for doc in every} for own in kept)
     changed = tuple(doc for doc in every if any(each[doc] != texts[0][doc] for each in texts[1:]))
     return Pool(tops, texts, changed)
 
@@ -67,36 +70,66 @@ def changed_note(doc_ids: Sequence[str]) -> str:
     )
 
 
-def today(
-    dataset: Dataset, doc_ids: Sequence[str], rankings: Sequence[Mapping[str, Ranking]] = ()
-) -> dict[str, Document]:
-    """The texts that the dataset has: of a document, or of a part of one, as the chunk table or the hit itself says."""
+def today(dataset: Dataset, doc_ids: Sequence[str]) -> dict[str, Document]:
+    """The texts that the dataset has: of a document, or of a part of one as the chunk table says."""
     corpus, chunks = dataset.corpus, dataset.chunks
     found = {} if corpus is None else dict(corpus.get_many(doc_ids))
-    missing = dict.fromkeys(doc for doc in doc_ids if doc not in found)
-    parts: dict[str, tuple[str, int, int]] = {}
-    if missing and chunks is not None:
-        for doc in missing:
-            chunk = chunks.get(doc)
-            if chunk is None:
-                continue
-            if chunk.text is not None:
-                found[doc] = Document("", chunk.text)
-            elif chunk.start is not None and chunk.end is not None:
-                parts[doc] = (chunk.doc_id, chunk.start, chunk.end)
-    if corpus is None:
-        return found
-    for ranking in (each for run in rankings for each in run.values() if each.doc_id is not None):
+    parts: dict[str, _Part] = {}
+    for doc in doc_ids:
+        chunk = None if chunks is None or doc in found else chunks.get(doc)
+        if chunk is None:
+            continue
+        if chunk.text is not None:
+            found[doc] = Document("", chunk.text)
+        elif chunk.start is not None and chunk.end is not None:
+            parts[doc] = (chunk.doc_id, chunk.start, chunk.end)
+    return found | _cut(corpus, parts)
+
+
+def _own_parts(dataset: Dataset, run: Run, rankings: Mapping[str, Ranking]) -> dict[str, Document]:
+    """The texts of the hits that say themselves which part of a document they are, where the table says otherwise.
+
+    One id for two parts is a GateError: nothing says which text it names.
+    """
+    parts: dict[str, _Part] = {}
+    for query, ranking in rankings.items():
+        if ranking.doc_id is None:
+            continue
         for doc, parent, start, end in zip(
-            ranking.docs, ranking.doc_id or (), ranking.start or (), ranking.end or (), strict=True
+            ranking.docs, ranking.doc_id, ranking.start or (), ranking.end or (), strict=True
         ):
-            if doc in missing and doc not in found and parent is not None and start is not None and end is not None:
-                parts[doc] = (parent, start, end)
-    whole = corpus.get_many(parent for parent, _, _ in parts.values())
-    for doc, (parent, start, end) in parts.items():
-        if parent in whole and end <= len(whole[parent].text):
-            found[doc] = Document(whole[parent].title, whole[parent].text[start:end])
+            if parent is None or start is None or end is None or doc in run.texts:
+                continue
+            if parts.setdefault(doc, (parent, start, end)) != (parent, start, end):
+                one, other = (f"{part[0]} {part[1]}-{part[2]}" for part in (parts[doc], (parent, start, end)))
+                raise GateError(
+                    f"run {run.name or run.source or 'given'}: the hits {doc!r} are {one} and, for query {query!r}, "
+                    f"{other}: labels that read texts need an id for each part; return unique ids of chunks"
+                )
+    if dataset.corpus is None or not parts:
+        return {}
+    table = dataset.chunks
+    if table is not None:
+        parts = {doc: part for doc, part in parts.items() if not table.has_at(doc, *part)}
+    found = _cut(dataset.corpus, parts)
+    for doc in (doc for doc in parts if doc not in found):
+        parent, _, end = parts[doc]
+        whole = dataset.corpus.get_many([parent]).get(parent)
+        if whole is not None:
+            raise beyond_end(f"run {run.name or run.source or 'given'}", doc, parent, end, len(whole.text))
     return found
+
+
+def _cut(corpus: Corpus | None, parts: Mapping[str, _Part]) -> dict[str, Document]:
+    """The texts of parts of documents, of those that the corpus has."""
+    if corpus is None or not parts:
+        return {}
+    whole = corpus.get_many(dict.fromkeys(parent for parent, _, _ in parts.values()))
+    return {
+        doc: Document(whole[parent].title, whole[parent].text[start:end])
+        for doc, (parent, start, end) in parts.items()
+        if parent in whole and end <= len(whole[parent].text)
+    }
 
 
 def _refuse_lost(

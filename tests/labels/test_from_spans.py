@@ -123,3 +123,35 @@ def test_real_spans_of_two_chunkings():
         assert len(found) == len(spans.query_ids)
         sizes.append(len(qrels) / len(found))
     assert all(1 <= size < 10 for size in sizes)
+
+
+def test_a_chunk_id_that_another_chunking_uses_too():
+    """R of a run is that of its own chunks, and not that of others under the same ids."""
+    gold = {f"q{i}": [("d", 100 * i + 45, 100 * i + 75)] for i in range(3)}
+    # Today's chunks of 60 hold half of the gold each; those of 100, under the same ids, all of it.
+    table = Chunks.of({f"d#{i}": Chunk("d", 60 * i, 60 * i + 60) for i in range(5)})
+    old = Run.of({f"q{i}": [Hit(f"d#{i}", None, "d", 100 * i, 100 * i + 100)] for i in range(3)}, name="old")
+    bench = MemoryBench(Dataset.of(spans=gold, chunks=table, name="parts"), {"q0": ["d#0"]}, old)
+    verdict = bench.decide("recall@1 >= baseline", labels="spans")
+    assert verdict.reference == 1.0
+    assert verdict.value == pytest.approx((1 / 2) / 3)
+    assert any("run old returns chunks that the chunk table lacks, or has at another place" in n for n in verdict.notes)
+
+
+def test_chunks_beyond_the_end_of_their_document_are_an_error():
+    more = {"spans": {"q": [("d", 5, 15)]}, "corpus": {"d": "x" * 40}, "name": "parts"}
+    beyond = Run.of({"q": [Hit("a", None, "d", 0, 41)]}, name="old")
+    for labels, gate in (("spans", "recall@1 >= 0.5"), (None, "span_recall@1 >= 0.5")):
+        bench = MemoryBench(Dataset.of(**more), beyond)
+        with pytest.raises(
+            DataError, match=r"run old: query 'q', rank 1: the chunk 'a' ends at 41 of 'd', which has 40"
+        ):
+            bench.decide(gate, labels=labels)
+        fine = Run.of({"q": [Hit("a", None, "d", 0, 40)]})
+        assert MemoryBench(Dataset.of(**more), fine).decide(gate, labels=labels).value == 1.0
+    # A document without gold may have any length: nobody has looked at it.
+    other = Run.of({"q": [Hit("b", None, "e", 0, 99), Hit("a", None, "d", 0, 40)]})
+    assert MemoryBench(Dataset.of(**more), other).decide("span_recall@2 >= 0.5").value == 1.0
+    table = Chunks.of({"a": Chunk("d", 0, 20), "b": Chunk("d", 20, 60)})
+    with pytest.raises(DataError, match="chunks: the chunk 'b' ends at 60 of 'd', which has 40"):
+        MemoryBench(Dataset.of(chunks=table, **more), {"q": ["a"]}).decide("recall@1 >= 0.5", labels="spans")

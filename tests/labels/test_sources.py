@@ -332,3 +332,36 @@ def test_labels_that_were_made_from_other_answers():
         "the gold answers have changed since the baseline was saved; both sides are scored on today's"
     ]
     assert MemoryBench(dataset, GOOD, now).decide("hit@1 >= baseline", **KILT).baseline_changes == ()
+
+
+LONG = {"guide": "It rains in Graz. " + "The fee is 20 euros a month. " + "Ask at the desk."}  # 63 characters
+
+
+def of_parts(*parts, name="run"):
+    return Run.of({"q1": [Hit(chunk, None, "guide", start, end) for chunk, start, end in parts]}, name=name)
+
+
+@pytest.mark.parametrize("table", [None, {"guide#0": Chunk("guide", 0, 18)}], ids=["hits", "table"])
+def test_a_chunk_id_that_was_used_for_another_part(table):
+    """Each side reads its own part of the document, whatever today's table says of the id."""
+    chunks = None if table is None else Chunks.of(table)
+    dataset = dataset_of(answers={"q1": ["20 euros"]}, corpus=LONG, chunks=chunks)
+    small, large = of_parts(("guide#0", 0, 18), name="small"), of_parts(("guide#0", 0, 47), name="large")
+    for candidate, baseline, found in ((small, large, (0.0, 1.0)), (large, small, (1.0, 0.0))):
+        verdict = bench_of(candidate, baseline, dataset).decide("hit@1 >= baseline", **KILT)
+        assert (verdict.value, verdict.reference) == found
+        assert any("the text of 1 document is not the same" in note for note in verdict.notes)
+
+
+def test_a_part_under_the_id_of_its_document_is_that_part():
+    dataset = dataset_of(answers={"q1": ["20 euros"]}, corpus=LONG)
+    assert bench_of(of_parts(("guide", 0, 18)), None, dataset).decide("hit@1 >= 0", **KILT).value == 0
+    assert bench_of(of_parts(("guide", 0, 47)), None, dataset).decide("hit@1 >= 0", **KILT).value == 1
+
+
+def test_parts_that_no_text_can_be_of():
+    dataset = dataset_of(answers={"q1": ["20 euros"]}, corpus=LONG)
+    with pytest.raises(GateError, match=r"the hits '0' are guide 0-18 and, for query 'q1', guide 18-47"):
+        bench_of(of_parts(("0", 0, 18), ("0", 18, 47)), None, dataset).decide("hit@2 >= 0", **KILT)
+    with pytest.raises(GateError, match="the chunk '0' ends at 99 of 'guide', which has 63"):
+        bench_of(of_parts(("0", 0, 99)), None, dataset).decide("hit@2 >= 0", **KILT)
