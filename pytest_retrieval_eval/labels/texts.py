@@ -106,17 +106,24 @@ def _own_parts(dataset: Dataset, run: Run, rankings: Mapping[str, Ranking]) -> d
                     f"run {run.name or run.source or 'given'}: the hits {doc!r} are {one} and, for query {query!r}, "
                     f"{other}: labels that read texts need an id for each part; return unique ids of chunks"
                 )
-    if dataset.corpus is None or not parts:
-        return {}
-    table = dataset.chunks
+    table, corpus = dataset.chunks, dataset.corpus
     if table is not None:
         parts = {doc: part for doc, part in parts.items() if not table.has_at(doc, *part)}
-    found = _cut(dataset.corpus, parts)
-    for doc in (doc for doc in parts if doc not in found):
-        parent, _, end = parts[doc]
-        whole = dataset.corpus.get_many([parent]).get(parent)
+    found = _cut(corpus, parts)
+    for doc, (parent, start, end) in parts.items():
+        if doc in found:
+            continue
+        whole = None if corpus is None else corpus.get_many([parent]).get(parent)
+        name = f"run {run.name or run.source or 'given'}"
         if whole is not None:
-            raise beyond_end(f"run {run.name or run.source or 'given'}", doc, parent, end, len(whole.text))
+            raise beyond_end(name, doc, parent, end, len(whole.text))
+        named = None if table is None else table.get(doc)
+        if table is not None and named is not None and named.start is not None:
+            raise GateError(
+                f"{name}: the hit {doc!r} is {parent} {start}-{end}, and {table.source} has another part under that "
+                "id, so that its text is nowhere: add its document to corpus.jsonl, or save the baseline again under "
+                "these labels: it then keeps the texts of its top documents"
+            )
     return found
 
 

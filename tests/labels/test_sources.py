@@ -365,3 +365,9 @@ def test_parts_that_no_text_can_be_of():
         bench_of(of_parts(("0", 0, 18), ("0", 18, 47)), None, dataset).decide("hit@2 >= 0", **KILT)
     with pytest.raises(GateError, match="the chunk '0' ends at 99 of 'guide', which has 63"):
         bench_of(of_parts(("0", 0, 99)), None, dataset).decide("hit@2 >= 0", **KILT)
+    # Without a corpus nobody knows the text of a part that the table has no longer.
+    chunks = Chunks.of({"0": Chunk("guide", 0, 18, "The fee is 20 euros.")})
+    dataset = dataset_of(answers={"q1": ["20 euros"]}, corpus=None, chunks=chunks)
+    with pytest.raises(GateError, match="chunks has another part under that id, so that its text is nowhere"):
+        bench_of(of_parts(("0", 18, 47)), None, dataset).decide("hit@2 >= 0", **KILT)
+    assert bench_of(of_parts(("0", 0, 18)), None, dataset).decide("hit@2 >= 0", **KILT).value == 1
