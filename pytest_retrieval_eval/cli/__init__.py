@@ -1,4 +1,4 @@
-"""``pytest-retrieval-eval run | evaluate | compare | cache | spans | pool | judge``: the engine outside a test run.
+"""``pytest-retrieval-eval run | evaluate | compare | stages | cache | spans | pool | judge``: the engine, no tests run.
 
 pytest is never imported here, and nothing heavy before a command line has been understood.
 

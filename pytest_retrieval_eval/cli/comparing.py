@@ -19,8 +19,10 @@ from pytest_retrieval_eval.cli.inputs import (
     select_queries,
 )
 from pytest_retrieval_eval.cli.reading import Sources
+from pytest_retrieval_eval.cli.staging import read_stages
 from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.stages import Stages
 from pytest_retrieval_eval.errors import DataError, GateError, GateFailure, SettingsError
 from pytest_retrieval_eval.gates.baselines import read_baseline
 from pytest_retrieval_eval.gates.bench import Baseline
@@ -82,7 +84,8 @@ def compare_runs(arguments: argparse.Namespace, console: Console) -> int:
     select_queries(dataset, where)
     if arguments.to_judge is not None:
         check_path(Path(arguments.to_judge), "--to-judge")
-    bench = FileBench(dataset, read_side(arguments.baseline, dataset), Run.read(arguments.candidate), sources)
+    old, new = read_side(arguments.baseline, dataset, arguments.stage), Run.read(arguments.candidate)
+    bench = FileBench(dataset, old, new, sources, _Pipeline(arguments, new))
     try:
         return _compared(arguments, bench, gates, measures, where, report_options, console)
     finally:
@@ -120,11 +123,26 @@ def _compared(
     return 0 if all(bench.verdicts) else 1
 
 
+class _Pipeline:
+    """What a command line says of stages: their runs, and which of them the candidate is."""
+
+    def __init__(self, arguments: argparse.Namespace, candidate: Run) -> None:
+        self.stage: str | None = arguments.stage
+        self.baseline: str = arguments.baseline
+        self.stages = read_stages(arguments.stages)
+        if self.stage is not None:
+            if self.stage in self.stages:
+                raise SettingsError(f"--stage {self.stage} is CANDIDATE: leave it out of --stages")
+            before = self.stages
+            named = {**dict.fromkeys(before), self.stage: None}
+            self.stages = Stages(named, lambda name, _: candidate if name == self.stage else before[name])
+
+
 class FileBench:
     """Where the gates of a command line find their data: a dataset and two runs, from files."""
 
-    def __init__(self, dataset: Dataset, old: Run, new: Run, sources: Sources) -> None:
-        self.data, self.old, self.new, self.labels = dataset, old, new, sources
+    def __init__(self, dataset: Dataset, old: Run, new: Run, sources: Sources, pipeline: _Pipeline) -> None:
+        self.data, self.old, self.new, self.labels, self._pipeline = dataset, old, new, sources, pipeline
         self.verdicts: list[Verdict] = []
         self.pairs: list[Pair] = []
         self._runs: dict[str, Run] = {}
@@ -141,6 +159,8 @@ class FileBench:
             return self.new
         if isinstance(ref, Run):
             return ref
+        if ref in self._pipeline.stages:
+            return self._pipeline.stages[str(ref)]
         if str(ref) not in self._runs:
             self._runs[str(ref)] = Run.read(ref)
         return self._runs[str(ref)]
@@ -150,6 +170,19 @@ class FileBench:
         if name is None:
             return Baseline(self.old, self.old.name)
         return Baseline(_stored(name, dataset), name)
+
+    def stages(self) -> Stages:
+        """Those that the command line names."""
+        return self._pipeline.stages
+
+    def stage_baseline(self, dataset: Dataset, name: str | None, stage: str, candidate: Run) -> Baseline:
+        """The baseline of a stage: of the one under test the run that the command line names, else ``NAME.STAGE``."""
+        if name is None and stage == self._pipeline.stage:
+            return Baseline(self.old, self.old.name)
+        name = name if name is not None else self._pipeline.baseline
+        if _is_file(name, dataset) or is_revision(name) or is_url(name):
+            raise GateError(f"{name} is one run, and the baseline of the stage {stage} is asked for: name a baseline")
+        return Baseline(_stored(f"{name}.{stage}", dataset), f"{name}.{stage}")
 
     def record(self, verdict: Verdict) -> None:
         """Keep it, to be printed."""
@@ -164,13 +197,17 @@ class FileBench:
         return headline(verdict)
 
 
-def read_side(text: str, dataset: Dataset) -> Run:
-    """The run that BASELINE means: a file, or a name in the ``baselines/`` of the dataset."""
+def read_side(text: str, dataset: Dataset, stage: str | None = None) -> Run:
+    """The run that BASELINE means: a file, or a name in the ``baselines/`` of the dataset, of a stage where one is."""
     if is_revision(text):
         return _stored(text, dataset)
-    if Path(text).is_file() or dataset.path is None or text.lower().endswith(_RUN_ENDINGS) or "/" in text:
+    if _is_file(text, dataset):
         return Run.read(text)
-    return _stored(text, dataset)
+    return _stored(text if stage is None else f"{text}.{stage}", dataset)
+
+
+def _is_file(text: str, dataset: Dataset) -> bool:
+    return Path(text).is_file() or dataset.path is None or text.lower().endswith(_RUN_ENDINGS) or "/" in text
 
 
 def _stored(name: str, dataset: Dataset) -> Run:
@@ -193,6 +230,7 @@ def _options(arguments: argparse.Namespace, where: Mapping[str, object] | None, 
         "allow_stale",
         "unit",
         "normalise",
+        "stage",
         *(_GATES_ONLY if gate else ()),
     ]
     labels = tuple(arguments.labels) if arguments.labels else None

@@ -20,6 +20,7 @@ from pytest_retrieval_eval.cli.inputs import (
     select_queries,
 )
 from pytest_retrieval_eval.cli.reading import Sources
+from pytest_retrieval_eval.cli.staging import read_stages
 from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.collection.stale import current_spans
@@ -30,6 +31,7 @@ from pytest_retrieval_eval.gates.labelling import tolerating
 from pytest_retrieval_eval.gates.side import cutoff_of
 from pytest_retrieval_eval.gates.wording import counted, listed
 from pytest_retrieval_eval.labels.source import combined
+from pytest_retrieval_eval.measures.access import ACCESS
 from pytest_retrieval_eval.measures.bounds import Bounds
 from pytest_retrieval_eval.measures.evaluate import Evaluation, Scores, evaluate
 from pytest_retrieval_eval.measures.evidence import RANKS, SPANS
@@ -70,6 +72,7 @@ def evaluate_run(arguments: argparse.Namespace, console: Console) -> int:
             sources.close(console)
     else:
         wanted = any(reads(measure) == SPANS for _, measure in chosen)
+        access = any(reads(measure) == ACCESS for _, measure in chosen)
         spans, of_spans = current_spans(dataset, arguments.allow_stale) if wanted else (None, ())
         evaluation = evaluate(
             dataset.qrels,
@@ -80,8 +83,10 @@ def evaluate_run(arguments: argparse.Namespace, console: Console) -> int:
             trec=trec,
             complete=arguments.trec_complete,
             unit=arguments.unit,
-            chunks=dataset.chunks if arguments.unit or wanted else None,
+            chunks=dataset.chunks if arguments.unit or wanted or access else None,
             spans=spans,
+            corpus=dataset.corpus if access else None,
+            stages=read_stages(arguments.stages) if arguments.stages else None,
         )
         score = evaluation.scores
     _refuse_strangers(evaluation, arguments.qrels)

@@ -127,6 +127,19 @@ def _program() -> tuple[_Parser, dict[str, _Parser]]:
             ),
         ),
     }
+    made["stages"] = commands.add_parser(
+        "stages",
+        help="Measure every stage of a pipeline on the same queries.",
+        description=(
+            "Prints each measure for every stage of a pipeline and for the best order of what the stage returned, what "
+            "a stage that only orders recovers of that gap, and what a stage that joins others adds to the better one."
+        ),
+        epilog=(
+            "Example: pytest-retrieval-eval stages eval/handbook bm25=bm25.trec dense=dense.trec fused=fused.trec "
+            "reranked=reranked.run.jsonl.gz -m ndcg@10"
+        ),
+    )
+    _add_stages_command(made["stages"])
     made["pool"] = commands.add_parser(
         "pool",
         help="Say what judging the documents of some runs takes.",
@@ -257,6 +270,7 @@ def _add_evaluate(parser: _Parser) -> None:
         help="Print below the means how the values of the queries lie: histogram, quantiles, share of zeros.",
     )
     _add_unit(parser)
+    _add_stages(parser)
     _add_labels(parser)
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument(
@@ -316,6 +330,12 @@ def _add_compare(parser: _Parser) -> None:
         "*.jsonl or *.tsv.",
     )
     _add_unit(parser)
+    _add_stages(parser)
+    add(
+        "--stage",
+        metavar="NAME",
+        help="The candidate is the run of this stage, and a BASELINE that is a name the baseline of the same stage.",
+    )
     _add_labels(parser)
     add(
         "--normalise",
@@ -334,6 +354,29 @@ def _add_compare(parser: _Parser) -> None:
     add("-v", "--verbose", action="count", default=0, help="Show more queries; -vv shows all of them.")
     _add_json(parser)
     parser.set_defaults(execute=_compare)
+
+
+def _add_stages_command(parser: _Parser) -> None:
+    add = parser.add_argument
+    _add_collection(parser)
+    add("stages", nargs="+", metavar="NAME=RUN", help="A stage and its run, in pipeline order; two or more.")
+    _add_measures(parser)
+    _add_where(parser)
+    add("--by", metavar="TAG", help="Tell what joining adds also for the queries of each value of this tag.")
+    _add_unit(parser)
+    _add_json(parser)
+    parser.set_defaults(execute=_stages)
+
+
+def _add_stages(parser: _Parser) -> None:
+    parser.add_argument(
+        "--stages",
+        action="append",
+        default=[],
+        metavar="NAME=RUN",
+        help="A stage of the pipeline and its run, for measures such as lift(ndcg@10, from=fused); repeated, in "
+        "pipeline order.",
+    )
 
 
 def _add_cache(parser: _Parser) -> None:
@@ -604,6 +647,14 @@ def _evaluate(arguments: argparse.Namespace, console: Console) -> int:
 
     with plugged(arguments.plugin):
         return evaluate_run(arguments, console)
+
+
+def _stages(arguments: argparse.Namespace, console: Console) -> int:
+    from pytest_retrieval_eval.cli.staging import report_stages
+    from pytest_retrieval_eval.measures.extending import plugged
+
+    with plugged(arguments.plugin):
+        return report_stages(arguments, console)
 
 
 def _compare(arguments: argparse.Namespace, console: Console) -> int:

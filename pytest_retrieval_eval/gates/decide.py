@@ -33,7 +33,7 @@ from pytest_retrieval_eval.gates.gate import Gate
 from pytest_retrieval_eval.gates.hints import other_forms
 from pytest_retrieval_eval.gates.incomplete import comparison_hangs, mean_hangs, sides
 from pytest_retrieval_eval.gates.labelling import label_runs, labels_text, no_labels, other_evidence, source_of
-from pytest_retrieval_eval.gates.lost import lost_rows, trail_of
+from pytest_retrieval_eval.gates.lost import lost_rows, stages_before, trail_of
 from pytest_retrieval_eval.gates.options import Options
 from pytest_retrieval_eval.gates.rules import (
     Comparison,
@@ -463,9 +463,10 @@ def _with_stages(
     if sign < 0 or not side.by_judgment:
         return queries, causes, []
     try:
-        trail = trail_of(side, case.bench, case.gate.options)
-    except Exception as error:  # the gate has failed already, and a stage that cannot be opened must not hide that
+        before = stages_before(side, case.bench, case.gate.options)
+    except Exception as error:  # of a user's fixture or file: the gate has failed already, which must not be hidden
         return queries, causes, [f"at which stage documents were lost is unknown: {error}"]
+    trail = trail_of(side, before, case.gate.options)
     if trail is None:
         return queries, causes, []
     told = "" if case.parts else trail.counts(lost_rows(side, case.reference, lost))

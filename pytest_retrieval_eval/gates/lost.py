@@ -1,8 +1,6 @@
 """Where in a pipeline a relevant document was lost: never found, dropped by a stage, or ranked down by one.
 
-Stages that bring documents of their own are retrievers; what follows them only passes documents on. Retrievers in a row
-are one step: a document is found if any of them has it. So the step after the last one that still has a document is
-where it was lost.
+The step after the last one that still has a document is where it was lost.
 """
 
 from __future__ import annotations
@@ -18,6 +16,7 @@ from numpy.typing import NDArray
 from pytest_retrieval_eval.gates.bench import stages_of
 from pytest_retrieval_eval.gates.diff import level_of, ranks_in, within
 from pytest_retrieval_eval.gates.side import cutoff_of
+from pytest_retrieval_eval.measures.steps import Step, label_ranks, steps_of
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.run import Run
@@ -30,19 +29,6 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 #: what the run under test is called at the end of its stages
 LAST = "the end"
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One stage, or several retrievers beside each other; ``ranks`` is the best rank of each label, 0 where none."""
-
-    names: tuple[str, ...]
-    ranks: Ints
-
-    @property
-    def name(self) -> str:
-        """The stages in words."""
-        return " or ".join(self.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,55 +89,28 @@ class Trail:
         return [f"never found ({first})", *(f"lost at {name}" for name in names), *down]
 
 
-def trail_of(side: Side, bench: Bench, options: Options) -> Trail | None:
-    """The trail of the labels through the stages that the bench knows; None where there is nothing to follow."""
+def stages_before(side: Side, bench: Bench, options: Options) -> list[tuple[str, Run]]:
+    """The stages in front of what was measured, with their runs, opened; none where the bench knows none.
+
+    Without ``stage=`` the last one may be the run under test itself.
+    """
     stages = stages_of(bench)
     names = list(stages)
     if options.stage is not None:
         names = names[: names.index(options.stage)] if options.stage in names else []
-    if not names:
-        return None
-    chunks = side.dataset.chunks
-    runs: list[tuple[str, Run]] = [
-        (name, stages[name].by_document(chunks) if side.unit == "document" else stages[name]) for name in names
-    ]
-    found = [(name, _ranks(run, side)) for name, run in runs]
-    own = ranks_in(side)
-    if options.stage is None and np.array_equal(found[-1][1], own):
-        found.pop()  # the last stage is the run under test
-        name = names[-1]
-    else:
-        name = options.stage or LAST
+    chunks = side.dataset.chunks if side.unit == "document" else None
+    return [(name, stages[name].by_document(chunks) if side.unit == "document" else stages[name]) for name in names]
+
+
+def trail_of(side: Side, before: Sequence[tuple[str, Run]], options: Options) -> Trail | None:
+    """The trail of the labels through these stages; None where there is nothing to follow."""
+    found = [(name, label_ranks(run, side.qrels)) for name, run in before]
+    own, last = ranks_in(side), options.stage or LAST
+    if options.stage is None and found and np.array_equal(found[-1][1], own):
+        last = found.pop()[0]  # the last stage is the run under test
     if not found:
         return None
-    steps = _steps([*found, (name, own)])
-    return Trail(tuple(steps), cutoff_of(side.measure), _places(side)) if len(steps) > 1 else None
-
-
-def _ranks(run: Run, side: Side) -> Ints:
-    located = run.locate(side.qrels)
-    ranks = np.zeros(len(side.qrels), np.int64)
-    ranks[located.row] = located.rank
-    return ranks
-
-
-def _steps(found: Sequence[tuple[str, Ints]]) -> list[Step]:
-    """Stages that bring labels which none before had go together with those in front of them that do so too."""
-    steps: list[Step] = []
-    seen = np.zeros(len(found[0][1]), bool)
-    sources = False
-    for place, (name, ranks) in enumerate(found):
-        brings = bool(((ranks > 0) & ~seen).any()) or place == 0
-        # What is measured is never beside others: it is what they lead to.
-        if brings and sources and place + 1 < len(found):
-            before = steps.pop()
-            both = np.where((before.ranks > 0) & ((ranks == 0) | (before.ranks < ranks)), before.ranks, ranks)
-            steps.append(Step((*before.names, name), both))
-        else:
-            steps.append(Step((name,), ranks))
-        sources = brings and (sources or place == 0)
-        seen |= ranks > 0
-    return steps
+    return Trail(tuple(steps_of([*found, (last, own)])), cutoff_of(side.measure), _places(side))
 
 
 def _places(side: Side) -> Callable[[str, str], int | None]:

@@ -1,0 +1,92 @@
+"""``stages``: every stage of a pipeline on the same queries, and the names of stages on other command lines."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from pytest_retrieval_eval.cli.console import Console, json_text
+from pytest_retrieval_eval.cli.inputs import named_measures, parse_where, read_collection, select_queries
+from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.stages import Stages
+from pytest_retrieval_eval.errors import SettingsError
+from pytest_retrieval_eval.studies.stages import DEFAULT, StageReport, stage_report
+
+
+def report_stages(arguments: argparse.Namespace, console: Console) -> int:
+    """The command. Everything is computed before anything is printed."""
+    dataset = read_collection(arguments.qrels, queries=arguments.queries, split=arguments.split)
+    select = select_queries(dataset, parse_where(arguments.where))
+    measures = [measure for _, measure in named_measures(arguments.measure)] or DEFAULT
+    report = stage_report(
+        dataset, read_stages(arguments.stages), measures, select=select, by=arguments.by, unit=arguments.unit
+    )
+    if arguments.json:
+        console.write(json_text(report.to_dict()) + "\n")
+    else:
+        console.write(_text(report))
+    return 0
+
+
+def read_stages(items: Sequence[str]) -> Stages:
+    """The stages that ``NAME=FILE`` name, in their order; each is opened when it is asked for."""
+    named: dict[str, str] = {}
+    for item in items:
+        name, equals, place = item.partition("=")
+        if not (name and equals and place):
+            raise SettingsError(f"{item}: expected a stage as NAME=RUN, such as bm25=runs/bm25.trec")
+        if name in named:
+            raise SettingsError(f"{item}: the stage {name} stands twice")
+        named[name] = place
+    return Stages(named, lambda _, place: Run.read(Path(place) if Path(place).exists() else place))
+
+
+def _text(report: StageReport) -> str:
+    counts = ", ".join(f"{name} over {n} queries" for name, n in report.counts.items())
+    lines = [f"{report.dataset}: {counts}", ""]
+    head = ["stage", *(part for name in report.measures for part in (name, "best order")), "pool", "its recall"]
+    rows = [head]
+    for row in report.rows:
+        cells = [part for name in report.measures for part in (_number(row.means[name]), _number(row.ceilings[name]))]
+        rows.append([row.stage, *cells, str(row.pool), _number(row.pool_recall)])
+    lines += _table(rows)
+    if report.lifts:
+        lines += ["", "lift: what a stage recovers of the gap to the best order of what it was given (ratio of means)"]
+        lines += _table(
+            [
+                [
+                    f"{lift.before} → {lift.stage}",
+                    lift.measure,
+                    f"{lift.mean_before:.3f} → {lift.mean_after:.3f} of {lift.ceiling:.3f}",
+                    "no gap" if lift.share is None else f"{100 * lift.share:.0f} %",
+                    "" if lift.low is None or lift.high is None else f"[{100 * lift.low:.0f}, {100 * lift.high:.0f}]",
+                ]
+                for lift in report.lifts
+            ]
+        )
+    if report.hybrids:
+        lines += ["", "joining: a stage against the better of its parts, on the same queries"]
+        lines += _table(
+            [
+                [
+                    f"{' + '.join(each.parts)} → {each.stage}",
+                    each.measure,
+                    each.slice or "all",
+                    f"{each.best} {each.mean_best:.3f} → {each.mean:.3f}",
+                    f"{each.delta:+.3f} [{each.low:+.3f}, {each.high:+.3f}]",
+                    f"n = {each.n}",
+                ]
+                for each in report.hybrids
+            ]
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
