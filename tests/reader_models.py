@@ -11,7 +11,15 @@ import re
 
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
+from transformers import (
+    BartConfig,
+    BartForConditionalGeneration,
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedTokenizerFast,
+    T5Config,
+    T5ForConditionalGeneration,
+)
 
 from pytest_retrieval_eval.readers.reading import Item, Passage
 
@@ -63,6 +71,36 @@ def t5(dtype: str = "float32") -> T5ForConditionalGeneration:
             if re.search(r"EncDecAttention\.[qvo]\.", name):
                 weights.mul_(8)
     return model.to(getattr(torch, dtype))
+
+
+@functools.cache
+def bart() -> BartForConditionalGeneration:
+    """Positions are learned and absolute, in the encoder as in the decoder."""
+    torch.manual_seed(0)
+    config = BartConfig(
+        vocab_size=len(SPECIAL) + len(MARKS) + len(WORDS),
+        d_model=64,
+        encoder_layers=2,
+        decoder_layers=2,
+        encoder_attention_heads=4,
+        decoder_attention_heads=4,
+        encoder_ffn_dim=128,
+        decoder_ffn_dim=128,
+        max_position_embeddings=512,
+        init_std=0.3,
+        decoder_start_token_id=3,
+        forced_eos_token_id=None,
+        pad_token_id=0,
+        bos_token_id=3,
+        eos_token_id=1,
+    )
+    model = BartForConditionalGeneration(config).eval()
+    with torch.no_grad():
+        torch.nn.init.normal_(model.model.shared.weight)
+        for name, weights in model.named_parameters():
+            if re.search(r"decoder.*encoder_attn\.[vo]", name):
+                weights.mul_(8)
+    return model
 
 
 @functools.cache

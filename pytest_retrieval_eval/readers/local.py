@@ -257,7 +257,7 @@ class LocalReader(ABC):
         return progress_bar(self._progress, tokens)
 
     def _batches(
-        self, lengths: Sequence[int], work: Callable[[Sequence[int], int, int], list[Any]]
+        self, lengths: Sequence[int], work: Callable[[Sequence[int], int, int], list[Any]], coarser: int = 1
     ) -> Iterator[tuple[Sequence[int], list[Any] | None]]:
         import torch
 
@@ -267,7 +267,7 @@ class LocalReader(ABC):
             self.totals.batches += 1
             return results
 
-        yield from self._plan.run(lengths, measured, loading.free_memory)
+        yield from self._plan.run(lengths, measured, loading.free_memory, coarser)
 
     def _generate(self, loaded: loading.Loaded, before: int, **inputs: Any) -> Any:
         """Rows of ids; the first ``before`` of each are not the answer's."""

@@ -66,6 +66,14 @@ class Shapes:
         """The padded length of an item of its own: the next multiple of ``step``."""
         return max(1, -(-length // self.step)) * self.step
 
+    def coarser(self, times: int) -> Shapes:
+        """Shapes whose lengths are as many times coarser, with a budget of as many times the tokens.
+
+        >>> Shapes("bucket").coarser(4).padded(33), Shapes("bucket").coarser(4).rows_at(128)
+        (128, 128)
+        """
+        return replace(self, step=self.step * times, tokens=self.tokens * times)
+
     def rows_at(self, padded: int) -> int:
         """The largest number of rows of a batch of this padded length."""
         return max(1, self.tokens // padded) if self.policy == "bucket" else self.rows
@@ -88,19 +96,25 @@ class Plan:
         lengths: Sequence[int],
         work: Callable[[Sequence[int], int, int], list[T]],
         free: Callable[[], object],
+        coarser: int = 1,
     ) -> Iterator[tuple[Sequence[int], list[T] | None]]:
         """Do the work batch by batch: ``work(members, rows, padded)`` gives a result for each member.
+
+        With ``coarser`` the shapes are so many times coarser; what memory has taught holds for both.
 
         Yields (members, results) of each batch as soon as it is done: who stops listening loses no batch that was
         done, and starts no other. Where memory runs out the batch is halved, and again, until it has one row; the
         results are None where that was too much too. Every other exception is the caller's.
         """
-        for group in self._groups(lengths):
+        for group in _groups(self.shapes.coarser(coarser), lengths):
             begin = 0
             while begin < len(group):
-                padded = self._padded(lengths[group[begin]])
-                members = group[begin : begin + self._rows(padded)]
-                rows = self._rows(padded) if self.shapes.policy == "fixed" else len(members)
+                shapes = self.shapes.coarser(coarser)
+                longest = lengths[group[begin]]
+                padded = max(1, longest) if shapes.policy == "dynamic" else shapes.padded(longest)
+                most = min(shapes.rows_at(padded), self.ceilings.get(padded, sys.maxsize))
+                members = group[begin : begin + most]
+                rows = most if shapes.policy == "fixed" else len(members)
                 results = _unless_out_of_memory(work, members, rows, padded)
                 if results is None:
                     # The except block is left: no frame of the failed batch holds its tensors any more.
@@ -111,22 +125,6 @@ class Plan:
                 begin += len(members)
                 yield members, results
 
-    def _groups(self, lengths: Sequence[int]) -> list[list[int]]:
-        """Indices that may share a batch, longest first, in the given order where lengths are equal."""
-        order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
-        if self.shapes.policy == "dynamic":
-            return [order]
-        groups: dict[int, list[int]] = {}
-        for index in order:
-            groups.setdefault(self.shapes.padded(lengths[index]), []).append(index)
-        return list(groups.values())
-
-    def _padded(self, length: int) -> int:
-        return max(1, length) if self.shapes.policy == "dynamic" else self.shapes.padded(length)
-
-    def _rows(self, padded: int) -> int:
-        return min(self.shapes.rows_at(padded), self.ceilings.get(padded, sys.maxsize))
-
     def _halve(self, rows: int, padded: int) -> None:
         fewer = rows // 2
         if self.shapes.policy == "fixed":
@@ -136,6 +134,17 @@ class Plan:
             self.ceilings[padded] = fewer
             advice = ""
         self.notes.append(f"out of memory at {rows} rows of {padded} tokens: goes on with {fewer}{advice}")
+
+
+def _groups(shapes: Shapes, lengths: Sequence[int]) -> list[list[int]]:
+    """Indices that may share a batch, longest first, in the given order where lengths are equal."""
+    order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
+    if shapes.policy == "dynamic":
+        return [order]
+    groups: dict[int, list[int]] = {}
+    for index in order:
+        groups.setdefault(shapes.padded(lengths[index]), []).append(index)
+    return list(groups.values())
 
 
 def _unless_out_of_memory(

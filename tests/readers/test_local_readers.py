@@ -7,7 +7,7 @@ import random
 
 import pytest
 import torch
-from reader_models import items, llama, t5, text, texts, tokenizer
+from reader_models import bart, items, llama, t5, text, texts, tokenizer
 from support import testdata
 from transformers.modeling_outputs import BaseModelOutput
 
@@ -155,6 +155,60 @@ class TestEquivalences:
         small = fid(held_tokens=1)
         assert texts(small, crossed) == texts(fid(), crossed)
         assert small.encoded == 10
+
+
+SAID = {
+    "plain": {},
+    "min": {"min_new_tokens": 6},
+    "suppressed": {"suppress_tokens": list(range(20, 200))},
+    "at the beginning": {"begin_suppress_tokens": list(range(20, 200))},
+    "forced": {"forced_bos_token_id": 30, "forced_eos_token_id": 40},
+    "not as before": {"repetition_penalty": 3.0},
+    "not as in the prompt": {"encoder_no_repeat_ngram_size": 1},
+}
+
+
+def ends_often(model):
+    """A copy that ends a text at one of a fifth of all words."""
+    made = copy.deepcopy(model)
+    made.generation_config.eos_token_id = [1, *range(330, 415)]
+    return made
+
+
+@pytest.mark.parametrize("shapes", [Shapes(), Shapes("bucket"), Shapes("dynamic")], ids=lambda shapes: shapes.policy)
+@pytest.mark.parametrize("said", SAID)
+def test_encoder_and_decoder_apart_say_what_generate_says(said, shapes):
+    asked = items(12, most=60)
+    model = ends_often(t5())
+    plain = model.generate(**encoded(asked, seq2seq().prompt), **GREEDY, **SAID[said])
+    found = dict(seq2seq(model=model, generation=SAID[said], shapes=shapes).read(asked))
+    assert [found[index].text for index in range(12)] == decoded(plain)
+    assert len({reading.output_tokens for reading in found.values()}) > (1 if said == "forced" else 3)
+    if said != "plain":
+        assert [reading.text for reading in found.values()] != texts(seq2seq(model=model, shapes=shapes), asked)
+
+
+def test_a_model_that_counts_its_positions():
+    asked = items(12, most=60)
+    plain = decoded(bart().generate(**encoded(asked, seq2seq().prompt), **GREEDY))
+    assert len(set(plain)) == 12
+    for shapes in (Shapes(), Shapes("bucket")):
+        assert texts(seq2seq(model=bart(), shapes=shapes), asked) == plain
+
+
+def test_the_decoder_runs_in_fewer_batches_than_the_encoder_and_equal_prompts_are_encoded_once():
+    asked = items(30, most=90)
+    model, calls = copy.deepcopy(t5()), []
+    generate = model.generate
+    model.generate = lambda **inputs: calls.append(len(inputs["input_ids"])) or generate(**inputs)
+    reader = seq2seq(model=model, shapes=Shapes("bucket"))
+    again = [Item(item.query, item.documents, repetition=1) for item in asked]
+    found = texts(reader, [*asked, *again])
+    assert found[:30] == found[30:]
+    assert reader.encoded == 30
+    assert sum(calls) == 60
+    assert len(calls) == 1 < reader.totals.batches - len(calls)
+    assert reader.identity["decoder"] == {"coarser": 4}
 
 
 def test_causal_texts_are_those_of_generate():

@@ -73,6 +73,19 @@ def test_buckets_hold_one_padded_length_within_the_budget(lengths, tokens, step)
         assert {max(1, -(-lengths[member] // step)) * step for member in members} == {padded}
 
 
+@given(SHAPES, LENGTHS, st.integers(1, 5))
+def test_coarser_shapes_are_those_with_larger_steps_and_budgets(shapes, lengths, times):
+    done, same = [], []
+    for plan, coarser, found in (
+        (Plan(shapes), times, done),
+        (Plan(Shapes(shapes.policy, shapes.rows, shapes.step * times, shapes.tokens * times)), 1, same),
+    ):
+        list(
+            plan.run(lengths, lambda *batch, found=found: found.append(batch) or [0] * len(batch[0]), nothing, coarser)
+        )
+    assert done == same
+
+
 def above(limit, error=torch.OutOfMemoryError):
     def work(members, rows, padded):
         if rows > limit:
