@@ -2,7 +2,8 @@
 
 Texts are kept, never scores: with another metric nothing is read again. A process *claims* what it is about to read,
 and looks once more whether it has come meanwhile, in the same transaction; the others wait for it. A claim holds as
-long as its process renews the lease: what a process that was killed had claimed is taken over by another.
+long as its process renews the lease: what a process that was killed had claimed is taken over by another; at once where
+that process can be seen to be gone.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import platform
 import sqlite3
 import threading
 import time
@@ -30,6 +30,7 @@ from pytest_retrieval_eval.readers.kept import (
     reading_to_json,
     to_text,
 )
+from pytest_retrieval_eval.readers.process import is_gone, process_mark
 from pytest_retrieval_eval.readers.reading import Reading, identity_digest
 from pytest_retrieval_eval.readers.sqlitefile import SqliteFile
 
@@ -442,7 +443,7 @@ class Claims:
     def __init__(self, cache: ReadingCache) -> None:
         self._cache = cache
         # Whoever waits for a claim that its own thread holds further up would wait for ever: it may take it over.
-        self._thread = f"{platform.node()}:{os.getpid()}:{threading.get_ident()}"
+        self._thread = f"{process_mark()}:{threading.get_ident()}"
         self.owner = f"{self._thread}:{next(_NUMBERS)}:{time.time_ns()}"
         self._end = threading.Event()
         self._pulse: threading.Thread | None = None
@@ -512,10 +513,12 @@ class Claims:
 
 
 def _expire(connection: sqlite3.Connection) -> None:
-    """Take away the claims of those that no longer renew their lease."""
+    """Take away the claims of those that no longer renew their lease, or are gone."""
     now = time.time()
-    connection.execute("DELETE FROM claims WHERE owner IN (SELECT owner FROM owners WHERE expires < ?)", (now,))
-    connection.execute("DELETE FROM owners WHERE expires < ?", (now,))
+    for owner, thread, expires in connection.execute("SELECT owner, thread, expires FROM owners").fetchall():
+        if expires < now or is_gone(thread.rpartition(":")[0]):
+            connection.execute("DELETE FROM claims WHERE owner = ?", (owner,))
+            connection.execute("DELETE FROM owners WHERE owner = ?", (owner,))
 
 
 def _versions_of(connection: sqlite3.Connection, reader: int) -> tuple[Mapping[str, str], ...]:

@@ -10,6 +10,7 @@ import sqlite3
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ from pytest_retrieval_eval.errors import DataError, GateError, SettingsError
 from pytest_retrieval_eval.readers import sqlitefile, store
 from pytest_retrieval_eval.readers.cache import CachedReader, CacheMissError, Counters, ReadingCache, summary_line
 from pytest_retrieval_eval.readers.kept import Kept
+from pytest_retrieval_eval.readers.process import is_gone, process_mark
 from pytest_retrieval_eval.readers.reading import Item, Passage, Reading, item_key
 from pytest_retrieval_eval.readers.seat import SeatedReader
 
@@ -274,15 +276,55 @@ def test_with_a_limit_the_work_is_shared(cache, counting):
     assert [len(batch) for batch in counting.batches] == [2, 2, 1]
 
 
-def test_what_a_killed_process_had_claimed_is_taken_over_after_the_lease(tmp_path):
-    killed = multiprocessing.Process(target=read_and_be_killed, args=(tmp_path, "abc", 1, 0.6))
+def kill_over_its_claims(folder, lease):
+    killed = multiprocessing.Process(target=read_and_be_killed, args=(folder, "abc", 1, lease))
     killed.start()
     killed.join()
     assert killed.exitcode == -signal.SIGKILL
-    assert read_in_order(tmp_path, "abc", lease=0.6) == ["a", "b", "c"]
-    assert sorted(Counting(tmp_path / "log").calls) == ["a", "b", "c"]
-    with ReadingCache(tmp_path / "cache") as cache:
+
+
+def read_the_rest(folder, lease):
+    """How many seconds it took."""
+    begin = time.monotonic()
+    assert read_in_order(folder, "abc", lease=lease) == ["a", "b", "c"]
+    assert sorted(Counting(folder / "log").calls) == ["a", "b", "c"]
+    with ReadingCache(folder / "cache") as cache:
         assert cache.stats().claimed == 0
+    return time.monotonic() - begin
+
+
+on_linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="it cannot be seen here who is gone")
+
+
+@on_linux
+def test_what_a_killed_process_had_claimed_is_taken_over_at_once(tmp_path):
+    kill_over_its_claims(tmp_path, 600)
+    assert read_the_rest(tmp_path, 600) < 300
+
+
+@on_linux
+@pytest.mark.parametrize("part", ["host", "boot", "space", "start"])
+def test_what_a_process_elsewhere_had_claimed_is_taken_over_after_the_lease(tmp_path, part):
+    """As in a container of its own, which counts its processes from one: that number says nothing here."""
+    kill_over_its_claims(tmp_path, 1)
+    with closing(sqlite3.connect(tmp_path / "cache" / "readings.sqlite")) as connection:
+        ((thread, expires),) = connection.execute("SELECT thread, expires FROM owners").fetchall()
+        host, boot, *space, pid, start, number = thread.split(":")
+        parts = {"host": host, "boot": boot, "space": ":".join(space), "pid": pid, "start": start, "thread": number}
+        parts[part] = "" if part == "start" else "elsewhere"
+        connection.execute("UPDATE owners SET thread = ?", (":".join(parts.values()),))
+        connection.commit()
+    read_the_rest(tmp_path, 1)
+    assert time.time() >= expires
+
+
+@on_linux
+def test_a_number_that_another_process_has_now_is_no_sign_of_life():
+    mark = process_mark()
+    place, pid, start = mark.rsplit(":", 2)
+    assert not is_gone(mark)
+    assert is_gone(f"{place}:{pid}:{int(start) - 1}")
+    assert not is_gone(f"{place}:{pid}")
 
 
 def test_a_slow_reading_keeps_its_claim(tmp_path):
