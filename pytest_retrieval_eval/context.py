@@ -247,7 +247,8 @@ def evading_fixture(node: pytest.Item, outcome: BaseException) -> str | None:
 
 def _is_assertion(node: pytest.Item, name: str) -> bool:
     """Whether that name is an assertion fixture of ours for this test."""
-    ours = name.removeprefix("assert_") in ("metric", "gate", "gate_family", "erag") or name.endswith("_at")
+    named = ("metric", "gate", "gate_family", "erag", "judge_valid")
+    ours = name.removeprefix("assert_") in named or name.endswith("_at")
     return ours and is_ours(fixture_definition(node, name))
 
 

@@ -11,6 +11,8 @@ from pytest_retrieval_eval.cli.console import PROGRAM, Console
 from pytest_retrieval_eval.errors import did_you_mean
 from pytest_retrieval_eval.settings import CACHE, CACHE_MODES, JUDGMENTS
 
+# Commands of two words, beside those of the first word alone.
+_PAIRS = ("pool report", "judge validate")
 _RULES = ("mean", "noninferior", "significant", "each")
 
 
@@ -23,6 +25,8 @@ def parse(argv: Sequence[str], console: Console) -> argparse.Namespace:
     parser, commands = _program()
     for each in (parser, *commands.values(), *(inner for command in commands.values() for inner in command.inner)):
         each.console = console
+    if " ".join(argv[:2]) in _PAIRS:
+        argv = [" ".join(argv[:2]), *argv[2:]]
     first = next((word for word in argv if not word.startswith("-")), None)
     if first is None and not any(word in ("-h", "--help", "--version") for word in argv):
         parser.error(f"a command is missing: {', '.join(commands)}")
@@ -164,6 +168,31 @@ def _program() -> tuple[_Parser, dict[str, _Parser]]:
     )
     _add_pool(made["pool"])
     _add_judge(made["judge"])
+    made["pool report"] = commands.add_parser(
+        "pool report",
+        help="Report on a judged pool: what it saves, how the systems stand, and how far that may be believed.",
+        description=(
+            "Reports on a judged pool: what it saves, how the systems stand on it, what becomes of them without a "
+            "family's own documents, by another judge and by people, and what it costs."
+        ),
+        epilog=(
+            "Exit status: 0; 1 where --before is given and the ranking did not stay; 2 where nothing could be "
+            "measured. Example: pytest-retrieval-eval pool report qrels.txt runs/*.trec --tags systems.json --html report.html"
+        ),
+    )
+    made["judge validate"] = commands.add_parser(
+        "judge validate",
+        help="Hold a judge's grades against held-out labels of people.",
+        description=(
+            "Holds a judge's grades against held-out labels of people: TPR, TNR and Cohen's kappa with their intervals."
+        ),
+        epilog=(
+            "Exit status: 0 where the judge may be believed, 1 where not or where the labels are too few to say, 2 "
+            "where nothing could be measured. Example: pytest-retrieval-eval judge validate --mode lower"
+        ),
+    )
+    _add_pool_report(made["pool report"])
+    _add_judge_validate(made["judge validate"])
     _add_run(made["run"])
     _add_spans(made["spans"])
     _add_evaluate(made["evaluate"])
@@ -500,6 +529,54 @@ def _add_use(parser: _Parser) -> None:
     )
 
 
+def _add_pool_report(parser: _Parser) -> None:
+    add = parser.add_argument
+    add("qrels", metavar="QRELS", help="The judgments of the pool: a file of them, or a dataset.")
+    add("run", nargs="+", metavar="RUN", help="A run of a system.")
+    parser.add_argument("--split", metavar="NAME", help="Which qrels/NAME.tsv of a dataset folder (default: test).")
+    add("-m", "--measure", default="ndcg@10", metavar="NAME", help="What systems are ranked by (default: ndcg@10).")
+    add("--depth", type=_positive, default=20, metavar="N", help="How deep the pool goes (default: 20).")
+    add("--rel", type=float, default=1.0, metavar="G", help="From which grade on a document is relevant (default: 1).")
+    add(
+        "--tags",
+        metavar="FILE",
+        help="A JSON file with the tags of each run by its name; the tag family is left out family by family, each "
+        "other one is a factor. Without it, what the runs' own headers have as tags.",
+    )
+    add("--second", metavar="FILE", help="The grades of another judge.")
+    add("--people", metavar="FILE", help="The labels of people.")
+    add("--again", metavar="FILE", help="The grades of the same judge for a sample, given a second time.")
+    add("--before", metavar="FILE", help="Earlier judgments: whether the ranking stayed as it was.")
+    add("--min-tau", type=float, metavar="X", help="With --before, the least Kendall's tau that holds (default: 0.9).")
+    add("--price", type=float, metavar="X", help="What one judgment costs.")
+    add("--html", metavar="PATH", help="Also write the report as one HTML page.")
+    _add_json(parser)
+    parser.set_defaults(execute=_pool_report)
+
+
+def _add_judge_validate(parser: _Parser) -> None:
+    add = parser.add_argument
+    add("--judgments", metavar="DIR", help=f"The folder of judgments (default: {JUDGMENTS}).")
+    add("--use", metavar="JUDGE", help="The judge: a folder of the judgments, or the beginning of its digest.")
+    add("--human", metavar="FILE", help="Instead, a file of the labels of people; with --grades.")
+    add("--grades", metavar="FILE", help="The judge's grades, with --human.")
+    add("--rel", type=float, metavar="G", help="From which grade on a document is relevant (default: 1).")
+    for name, least in (("tpr", "0.85"), ("tnr", "0.85"), ("kappa", "0.6")):
+        add(f"--{name}", type=float, metavar="X", help=f"The least {name} (default: {least}).")
+    add(
+        "--mode",
+        choices=("point", "lower"),
+        help="Hold the values against the thresholds, or the lower ends of their intervals (default: point).",
+    )
+    add("--min-pairs", type=_positive, metavar="N", help="The least pairs that people labelled (default: 100).")
+    add("--min-not-relevant", type=_positive, metavar="N", help="The least that are not relevant (default: 30).")
+    add("--allow-missing", type=_count, metavar="N", help="Leave out up to N pairs without a grade (default: 0).")
+    add("--correct", metavar="RUN", help="Also print P@k of a run, and corrected by the labels of people; with -k.")
+    add("-k", type=_positive, metavar="N", help="The k of --correct (default: 10).")
+    _add_json(parser)
+    parser.set_defaults(execute=_judge_validate)
+
+
 def _add_collection(parser: _Parser) -> None:
     parser.add_argument("qrels", metavar="QRELS", help="Relevance judgments: a file of them, or a dataset.")
     parser.add_argument("--split", metavar="NAME", help="Which qrels/NAME.tsv of a dataset folder (default: test).")
@@ -675,6 +752,18 @@ def _judge(arguments: argparse.Namespace, console: Console) -> int:
     from pytest_retrieval_eval.cli.judging import judge
 
     return judge(arguments, console)
+
+
+def _pool_report(arguments: argparse.Namespace, console: Console) -> int:
+    from pytest_retrieval_eval.cli.studying import report
+
+    return report(arguments, console)
+
+
+def _judge_validate(arguments: argparse.Namespace, console: Console) -> int:
+    from pytest_retrieval_eval.cli.studying import validate
+
+    return validate(arguments, console)
 
 
 def _cache(arguments: argparse.Namespace, console: Console) -> int:

@@ -21,10 +21,12 @@ from pytest_retrieval_eval.gates.defaults import reads_answers, with_defaults
 from pytest_retrieval_eval.gates.families import parse_gates
 from pytest_retrieval_eval.gates.options import KEYWORDS
 from pytest_retrieval_eval.gates.wording import shown
+from pytest_retrieval_eval.labels.judging.requirements import JudgeCheck
 
 HEADER = ("dataset", "split", "run", "runs", "stages", "baseline", "retriever", "reader", "defaults", "gates")
 DEFAULTS = tuple(name for name in KEYWORDS if name not in HEADER)
 ENTRY = ("gate", *KEYWORDS, "baseline", "marks", "xfail")
+JUDGE_ENTRY = ("judge", "marks", "xfail")
 NAME = re.compile(r"[A-Za-z0-9._-]+\Z")
 EXAMPLE = "write gates:, and below it NAME: a gate, such as recall: recall@5 >= baseline"
 
@@ -53,7 +55,8 @@ class Entry:
     """One gate of a file: ``options`` are keywords of :class:`Options` but ``dataset`` and ``run``.
 
     ``texts`` is the gate, or several that are decided as one family; ``datasets``, ``run`` and ``baseline`` stand as
-    they are written, here or in the header; ``place`` is ``file:line`` of the entry.
+    they are written, here or in the header; ``place`` is ``file:line`` of the entry. ``judge`` is what a judge is held
+    to, in an entry that validates one and measures no run.
     """
 
     name: str
@@ -66,6 +69,7 @@ class Entry:
     baseline: str | None = None
     marks: tuple[str, ...] = ()
     xfail: str | None = None
+    judge: JudgeCheck | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +178,8 @@ def _entry(
     project: Mapping[str, object],
 ) -> Entry:
     own = reader.mapping(node, "") if isinstance(node, yaml.MappingNode) else {"gate": (key, node)}
+    if "judge" in own:
+        return _judge_entry(reader, name, key, own)
     for word, (at, _) in own.items():
         if word in ("skip", "skipif"):
             reader.fail(at, f"{word}: {_OTHER_MARKS[word]}")
@@ -181,7 +187,7 @@ def _entry(
             reader.refuse_split_gate(own, word, node)
             reader.fail(at, f"a gate has no key {shown(word)!r}; {did_you_mean(word, ENTRY)}")
     if "gate" not in own:
-        reader.fail(key, f"the gate {name} has no key gate:, such as gate: recall@5 >= baseline")
+        reader.fail(key, f"the gate {name} has no key gate:, such as gate: recall@5 >= baseline, and no key judge:")
     text_node = own["gate"][1]
     texts = _texts(reader, text_node)
     options = dict(defaults)
@@ -228,6 +234,36 @@ def _reader_of(
     if "reader" in own or ("reader" in header and reads_answers(labels)):
         node = (own if "reader" in own else header)["reader"][1]
         options["reader"] = node, reader.settings("reader", node)
+
+
+def _judge_entry(reader: _Reader, name: str, key: yaml.ScalarNode, own: _Map) -> Entry:
+    """An entry that validates a judge: the judge's name, or a mapping of what it is held to."""
+    for word, (at, _) in own.items():
+        if word not in JUDGE_ENTRY:
+            said = f"{word}: {_OTHER_MARKS[word]}" if word in ("skip", "skipif") else did_you_mean(word, JUDGE_ENTRY)
+            reader.fail(at, f"a gate with judge: measures no run and has no key {shown(word)!r}; {said}")
+    node = own["judge"][1]
+    if isinstance(node, yaml.MappingNode):
+        rows = reader.mapping(node, "judge:")
+        values = {word: reader.option(word, value) for word, (_, value) in rows.items()}
+    else:
+        rows, values = {}, {"name": reader.text(node, "judge:")}
+    try:
+        check = JudgeCheck.of(values)
+    except SettingsError as error:
+        about = re.match(r"'?(\w+)", str(error))
+        reader.fail(rows[about.group(1)][0] if about and about.group(1) in rows else node, str(error))
+    xfail = reader.text(own["xfail"][1], "xfail: takes the reason, which") if "xfail" in own else None
+    return Entry(
+        name=name,
+        line=key.start_mark.line + 1,
+        place=reader.place(key),
+        texts=("judge",),
+        options={},
+        marks=_marks(reader, own),
+        xfail=xfail,
+        judge=check,
+    )
 
 
 def _texts(reader: _Reader, node: yaml.Node) -> tuple[str, ...]:

@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pytest_retrieval_eval.gates.entries import DEFAULTS, ENTRY, HEADER
+from pytest_retrieval_eval.gates.entries import DEFAULTS, ENTRY, HEADER, JUDGE_ENTRY
 from pytest_retrieval_eval.gates.options import KEYWORDS, RULES, Options
+from pytest_retrieval_eval.labels.judging.requirements import JudgeCheck
 
 _TEXT = {"type": "string", "minLength": 1}
 # A name such as 2024 or no is read as a text, whatever an editor takes it for.
@@ -38,6 +39,7 @@ _DESCRIPTIONS = {
     "defaults": "Options of every gate that does not set them itself.",
     "gates": "NAME: a gate. Each is one test item, FILE::NAME.",
     "gate": "A measure, a comparison and a target: recall@5 >= baseline - 0.01; a list is decided as one family.",
+    "judge": "A judge to hold against the held-out labels of people: its name, or a mapping of what it is held to.",
     "marks": "Marks of pytest, for -m.",
     "xfail": "Why the gate is expected to fail. A gate that holds all the same, or measures nothing, fails.",
 }
@@ -55,6 +57,10 @@ def schema() -> dict[str, Any]:
         "marks": {"type": "array", "items": _TEXT, "minItems": 1},
         "xfail": _TEXT,
     }
+    told = _told(JudgeCheck)
+    hints = typing.get_type_hints(JudgeCheck)
+    held = {name: {**_of_type(hints[name]), "description": told[name]} for name in hints}
+    judge = {**entry, "judge": {"anyOf": [_NAME, {**_object({}), "properties": held}]}}
     header = {
         "dataset": _NAMES,
         "split": _NAME,
@@ -75,7 +81,11 @@ def schema() -> dict[str, Any]:
             "minProperties": 1,
             "propertyNames": {"pattern": "^(?!__|pytest)[A-Za-z0-9._-]+$"},
             "additionalProperties": {
-                "anyOf": [*_GATE["anyOf"], _object({name: entry[name] for name in ENTRY}, ["gate"])]
+                "anyOf": [
+                    *_GATE["anyOf"],
+                    _object({name: entry[name] for name in ENTRY}, ["gate"]),
+                    _object({name: judge[name] for name in JUDGE_ENTRY}, ["judge"]),
+                ]
             },
         },
     }
@@ -99,17 +109,22 @@ def _options() -> dict[str, dict[str, Any]]:
     """Each keyword of a gate, from the types and the docstring of :class:`Options`."""
     # Run is imported for types only, and a file holds none.
     hints = typing.get_type_hints(Options, localns={"Run": type(None), "Reader": type(None)})
-    text = re.sub(r"\n {8,}(?=\S)(?!\w+: )", " ", Options.__doc__ or "")
-    told = dict(re.findall(r"^ *(\w+): (.+)$", text, re.MULTILINE))
+    told = _told(Options)
     found = {}
     for name in KEYWORDS:
         made = dict(_READER) if name == "reader" else _of_type(hints[name])
         if name == "rule":
             made = {"enum": list(RULES)}
         if name in told:
-            made["description"] = told[name].replace("``", "").strip()
+            made["description"] = told[name]
         found[name] = made
     return found
+
+
+def _told(kind: type) -> dict[str, str]:
+    """What the docstring of a class says of each of its fields."""
+    text = re.sub(r"\n {8,}(?=\S)(?!\w+: )", " ", kind.__doc__ or "")
+    return {name: told.replace("``", "").strip() for name, told in re.findall(r"^ *(\w+): (.+)$", text, re.MULTILINE)}
 
 
 def _of_type(hint: Any) -> dict[str, Any]:

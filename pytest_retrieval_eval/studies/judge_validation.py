@@ -15,52 +15,18 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pytest_retrieval_eval.errors import GateError, SettingsError
+from pytest_retrieval_eval.errors import GateError
+from pytest_retrieval_eval.labels.judging.requirements import HIGH_RISK, Mode, Requirements
 from pytest_retrieval_eval.stats import TOLERANCE, Interval, wilson
 from pytest_retrieval_eval.studies.agreement import Labels, Pair, grades_of, weights_of
 
-Mode = Literal["point", "lower"]
-MODES = ("point", "lower")
+__all__ = ["HIGH_RISK", "Checked", "JudgeValidation", "Requirements", "chance_to_pass", "kappa_at", "validate_judge"]
+
 Status = Literal["passed", "failed", "inconclusive"]
 
 # A judge of which the chance to pass is told: it is right in nine of ten cases.
 _GOOD = 0.9
 _LEVEL = 0.95
-
-
-@dataclass(frozen=True, slots=True)
-class Requirements:
-    """What a judge has to reach, and how many pairs it takes to say so.
-
-    Args:
-        tpr, tnr, kappa: the least of each.
-        min_pairs: pairs with a label of people.
-        min_not_relevant: those of them that people call not relevant. 30 are the least, 50 are better.
-        mode: ``point`` holds the values against the thresholds, ``lower`` the lower ends of their intervals.
-    """
-
-    tpr: float = 0.85
-    tnr: float = 0.85
-    kappa: float = 0.60
-    min_pairs: int = 100
-    min_not_relevant: int = 30
-    mode: Mode = "point"
-
-    def __post_init__(self) -> None:
-        for name in ("tpr", "tnr", "kappa"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 < value <= 1.0:
-                raise SettingsError(f"{name}={value!r}: expected a number above 0, and not above 1")
-        for name in ("min_pairs", "min_not_relevant"):
-            value = getattr(self, name)
-            if type(value) is not int or value < 1:
-                raise SettingsError(f"{name}={value!r}: expected a whole number of 1 or more")
-        if self.mode not in MODES:
-            raise SettingsError(f"mode={self.mode!r}: expected one of {', '.join(MODES)}")
-
-
-HIGH_RISK = Requirements(tpr=0.90, tnr=0.90)
-"""For queries where an error is dear."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,126 @@
+"""The labels of people that a judge was not tuned on, and its grades of the same texts, from where they are kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_retrieval_eval.collection.qrels import Qrels
+from pytest_retrieval_eval.errors import GateError
+from pytest_retrieval_eval.labels.judgments import Judgments
+from pytest_retrieval_eval.labels.store.judges import HUMAN
+from pytest_retrieval_eval.studies.agreement import Pair, grades_of
+from pytest_retrieval_eval.studies.judge_validation import JudgeValidation, validate_judge
+
+if TYPE_CHECKING:
+    from pytest_retrieval_eval.labels.judging.requirements import JudgeCheck
+    from pytest_retrieval_eval.labels.store.rows import Judgment, Key
+
+HELD_OUT = "heldout"
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """What a judge is validated with: labels of people, its grades of these pairs, and of all texts that it graded.
+
+    ``weights`` are those of a sample, None where every pair was as likely. ``by_ids`` are all of its grades by query
+    and document alone.
+    """
+
+    judge: str
+    human: dict[Pair, float] = field(repr=False)
+    grades: dict[Pair, float] = field(repr=False)
+    pool: dict[Pair, float] | None = field(repr=False)
+    weights: dict[Pair, float] | None = field(repr=False)
+    by_ids: dict[Pair, float] = field(repr=False)
+
+
+def held_out(judgments: Judgments) -> HeldOut:
+    """The held-out labels of a folder of judgments, and the grades of the one judge that counts in it.
+
+    A grade holds for the texts that were judged: where a text has changed since, the pair has no grade. What is also
+    labelled for tuning is not held out.
+    """
+    if len(judgments.chosen) != 1:
+        names = ", ".join(kept.name for kept in judgments.chosen) or "none"
+        raise GateError(f"one judge is validated at a time, and those of {judgments.folder} are {names}: name one")
+    judge = judgments.chosen[0].name
+    rows: dict[Key, Judgment] = {}
+    others: set[Key] = set()
+    for row, _ in judgments.rows(HUMAN):
+        if row.split == HELD_OUT:
+            rows.setdefault(row.key, row)
+        elif row.split is not None:
+            others.add(row.key)
+    for key in others:
+        rows.pop(key, None)
+    if not rows:
+        raise GateError(
+            f'{judgments.folder / HUMAN} holds no label that is held out ("split":"{HELD_OUT}"): a judge is '
+            "validated on labels that it was not tuned on"
+        )
+    pairs = _names(rows)
+    people = judgments.table(HUMAN)
+    given = judgments.table(judge)
+    labels = {query: people.of_query(query) for query in dict.fromkeys(key[0] for key in rows)}
+    own = {query: given.of_query(query) for query in labels}
+    weighted = {key: _weight(row) for key, row in rows.items()}
+    weights = {pairs[key]: weight for key, weight in weighted.items() if weight is not None}
+    if weights and len(weights) < len(rows):
+        odd = next(row for row in rows.values() if _weight(row) is None)
+        raise GateError(
+            f"{len(rows) - len(weights)} of {len(rows)} held-out labels have no weight, and the others have one; the "
+            f"first is query {odd.q}, document {odd.d}: labels of a sample that was weighted, and others, are not one "
+            "sample"
+        )
+    own_grades = {pairs[key]: own[key[0]][key] for key in rows if key in own[key[0]]}
+    return HeldOut(
+        judge=judge,
+        human={pairs[key]: labels[key[0]][key] for key in rows},
+        grades=own_grades,
+        pool={(key[0], "\x00".join(key[1:])): grade for key, grade in given} or None,
+        weights=weights or None,
+        by_ids={**{(key[0], key[2]): grade for key, grade in given}, **own_grades},
+    )
+
+
+def _weight(row: Judgment) -> float | None:
+    """For how many pairs of the pool a label stands."""
+    weight: float | None = getattr(row, "w", None)
+    return weight
+
+
+def _names(keys: dict[Key, Judgment]) -> dict[Key, Pair]:
+    """The ids of each pair; with the hash behind them where several texts have the same."""
+    found: dict[Key, Pair] = {}
+    taken: set[Pair] = set()
+    for key in keys:
+        pair = key[0], key[2]
+        found[key] = pair if pair not in taken else (key[0], f"{key[2]} (text {key[1]} {key[3]})")
+        taken.add(pair)
+    return found
+
+
+def evidence_of(check: JudgeCheck, root: Path, folder: str | Path) -> HeldOut:
+    """What a check names; paths are from ``root``, ``folder`` is where judgments are kept."""
+    if check.human is None or check.grades is None:
+        place = root / (check.judgments or folder)
+        return held_out(Judgments.open(place, judges=() if check.name is None else (check.name,)))
+    human, grades = (grades_of(Qrels.read(root / path)) for path in (check.human, check.grades))
+    own = {pair: grade for pair, grade in grades.items() if pair in human}
+    return HeldOut(Path(check.grades).name, human, own, grades, None, grades)
+
+
+def validated(check: JudgeCheck, root: Path, folder: str | Path) -> tuple[str, JudgeValidation]:
+    """The judge's name, and what came of its check."""
+    evidence = evidence_of(check, root, folder)
+    return evidence.judge, validate_judge(
+        evidence.human,
+        evidence.grades,
+        rel=check.rel,
+        requirements=check.requirements,
+        pool=evidence.pool,
+        weights=evidence.weights,
+        allow_missing=check.allow_missing,
+    )
