@@ -177,7 +177,8 @@ def _program() -> tuple[_Parser, dict[str, _Parser]]:
         ),
         epilog=(
             "Exit status: 0; 1 where --before is given and the ranking did not stay; 2 where nothing could be "
-            "measured. Example: pytest-retrieval-eval pool report qrels.txt runs/*.trec --tags systems.json --html report.html"
+            "measured. Example: pytest-retrieval-eval pool report qrels.txt runs/*.trec --tags systems.json --html "
+            "report.html"
         ),
     )
     made["judge validate"] = commands.add_parser(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module, resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_retrieval_eval.errors import SettingsError
 from pytest_retrieval_eval.gates.wording import counted, listed, shown
+from pytest_retrieval_eval.reports.text import WIDTH
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.stats import Interval
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.studies.judges import JudgesCompared
     from pytest_retrieval_eval.studies.pool_report import PoolReport
     from pytest_retrieval_eval.studies.systems import Flip, Rankings, Stability
+
+Rows: TypeAlias = "list[tuple[str, ...]]"
 
 _FLIPS = 5
 _NAME = 40
@@ -48,7 +52,7 @@ def html(report: PoolReport, stability: Stability | None = None) -> str:
         raise SettingsError(
             "an HTML report needs jinja2, which is not installed: pip install 'pytest-retrieval-eval[report]'"
         ) from error
-    source = resources.files(__package__).joinpath("templates", "pool.html").read_text(encoding="utf-8")
+    source = resources.files(__package__).joinpath("templates/pool.html").read_text(encoding="utf-8")
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     parts = [*sections(report), *([] if stability is None else [stability_section(stability)])]
     page: str = environment.from_string(source).render(
@@ -99,7 +103,8 @@ def _pool(report: PoolReport) -> Section:
     reuse = report.reuse
     share = report.judged / reuse.unique
     lines = (
-        f"{counted(len(report.growth), 'run')} to depth {report.depth} on {counted(report.queries, 'query', 'queries')}",
+        f"{counted(len(report.growth), 'run')} to depth {report.depth} on "
+        f"{counted(report.queries, 'query', 'queries')}",
         f"{reuse.unique:,} different pairs of {reuse.independent:,}: {100 * reuse.share:.1f} % need no judgment of "
         f"their own, and to judge each run by itself would cost {reuse.factor:.2f} times as much",
         f"{report.judged:,} of the pairs are judged ({100 * share:.1f} %)",
@@ -109,7 +114,7 @@ def _pool(report: PoolReport) -> Section:
 
 
 def _growth(report: PoolReport) -> Section:
-    rows = [("run", "pairs", "new", "reused", "alone", "pool", "each by itself", "pool in any order")]
+    rows: Rows = [("run", "pairs", "new", "reused", "alone", "pool", "each by itself", "pool in any order")]
     for row in report.growth:
         numbers = (row.pairs, row.new, row.reused, row.alone, row.unique, row.independent)
         rows.append((shown(row.name, _NAME), *(f"{number:,}" for number in numbers), f"{row.expected:,.1f}"))
@@ -127,7 +132,9 @@ def _systems(report: PoolReport) -> Section:
 
 
 def _families(report: PoolReport) -> Section:
-    rows = [("family left out", "runs", "pairs", "relevant", "inversions", "largest penalty", "inversions once judged")]
+    rows: Rows = [
+        ("family left out", "runs", "pairs", "relevant", "inversions", "largest penalty", "inversions once judged")
+    ]
     lines: list[str] = []
     for each in report.families:
         penalty = "none" if each.penalty is None else f"{shown(each.penalty[0], _NAME)} −{each.penalty[1]:.4f}"
@@ -165,8 +172,8 @@ def _pairs(report: PoolReport) -> Section:
         return Section("")
     lines = (
         f"of {counted(len(found.pairs), 'pair')} of systems by {found.measure}: {found.same} in the same order, "
-        f"{found.tie} tied (nearer than {found.near:g}), {found.noise} in another order within what people's labels can "
-        f"tell, {found.conflict} in real conflict",
+        f"{found.tie} tied (nearer than {found.near:g}), {found.noise} in another order within what people's labels "
+        f"can tell, {found.conflict} in real conflict",
     )
     rows = [("conflict", "judge", "people", "95 % interval of people's")]
     rows += [
@@ -183,7 +190,7 @@ def _pairs(report: PoolReport) -> Section:
 
 
 def _factors(report: PoolReport) -> Section:
-    rows = [("factor", "value", "against", "means", "pairs of runs", "difference", "95 % interval")]
+    rows: Rows = [("factor", "value", "against", "means", "pairs of runs", "difference", "95 % interval")]
     for each in report.factors:
         told = ("not to be told", "") if each.difference is None or each.interval is None else ()
         if each.difference is not None and each.interval is not None:
@@ -203,7 +210,7 @@ def _factors(report: PoolReport) -> Section:
 
 def _costs(report: PoolReport) -> Section:
     priced = report.price is not None
-    rows: list[tuple[str, ...]] = [
+    rows: Rows = [
         ("depth", "pairs", "each by itself", *(("cost", "each by itself") if priced else ()), "tau", "changed pairs")
     ]
     for point in report.costs:
@@ -248,7 +255,9 @@ def _percent(share: float, interval: Interval) -> str:
 
 
 def _plain(section: Section) -> str:
-    lines = [section.title, *(f"  {line}" for line in section.lines)]
+    lines = [section.title]
+    for line in section.lines:
+        lines += textwrap.wrap(line, WIDTH, initial_indent="  ", subsequent_indent="    ")
     if section.rows:
         widths = [max(map(len, column)) for column in zip(*section.rows, strict=True)]
         for row in section.rows:
@@ -272,7 +281,7 @@ def _growth_chart(report: PoolReport) -> dict[str, Any]:
 
     def line(values: Sequence[float]) -> str:
         step = (_WIDE - _LEFT - 10) / len(values)
-        points = [(_LEFT, float(_HIGH - 20))]
+        points: list[tuple[float, float]] = [(_LEFT, _HIGH - 20)]
         points += [
             (_LEFT + step * (place + 1), _HIGH - 20 - (_HIGH - 40) * value / most) for place, value in enumerate(values)
         ]

@@ -22,7 +22,8 @@ HELD_OUT = "heldout"
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """What a judge is validated with: labels of people, its grades of these pairs, and of all texts that it graded.
+    """What a judge is validated with: labels of people, its grades of these pairs, and of all texts that it graded
+    where those are more.
 
     ``weights`` are those of a sample, None where every pair was as likely. ``by_ids`` are all of its grades by query
     and document alone.
@@ -65,30 +66,24 @@ def held_out(judgments: Judgments) -> HeldOut:
     given = judgments.table(judge)
     labels = {query: people.of_query(query) for query in dict.fromkeys(key[0] for key in rows)}
     own = {query: given.of_query(query) for query in labels}
-    weighted = {key: _weight(row) for key, row in rows.items()}
-    weights = {pairs[key]: weight for key, weight in weighted.items() if weight is not None}
+    weights = {pairs[key]: row.w for key, row in rows.items() if row.w is not None}
     if weights and len(weights) < len(rows):
-        odd = next(row for row in rows.values() if _weight(row) is None)
+        odd = next(row for row in rows.values() if row.w is None)
         raise GateError(
             f"{len(rows) - len(weights)} of {len(rows)} held-out labels have no weight, and the others have one; the "
             f"first is query {odd.q}, document {odd.d}: labels of a sample that was weighted, and others, are not one "
             "sample"
         )
     own_grades = {pairs[key]: own[key[0]][key] for key in rows if key in own[key[0]]}
+    pool = {(key[0], "\x00".join(key[1:])): grade for key, grade in given}
     return HeldOut(
         judge=judge,
         human={pairs[key]: labels[key[0]][key] for key in rows},
         grades=own_grades,
-        pool={(key[0], "\x00".join(key[1:])): grade for key, grade in given} or None,
+        pool=pool if len(pool) > len(own_grades) else None,
         weights=weights or None,
         by_ids={**{(key[0], key[2]): grade for key, grade in given}, **own_grades},
     )
-
-
-def _weight(row: Judgment) -> float | None:
-    """For how many pairs of the pool a label stands."""
-    weight: float | None = getattr(row, "w", None)
-    return weight
 
 
 def _names(keys: dict[Key, Judgment]) -> dict[Key, Pair]:
@@ -109,7 +104,7 @@ def evidence_of(check: JudgeCheck, root: Path, folder: str | Path) -> HeldOut:
         return held_out(Judgments.open(place, judges=() if check.name is None else (check.name,)))
     human, grades = (grades_of(Qrels.read(root / path)) for path in (check.human, check.grades))
     own = {pair: grade for pair, grade in grades.items() if pair in human}
-    return HeldOut(Path(check.grades).name, human, own, grades, None, grades)
+    return HeldOut(Path(check.grades).name, human, own, grades if len(grades) > len(own) else None, None, grades)
 
 
 def validated(check: JudgeCheck, root: Path, folder: str | Path) -> tuple[str, JudgeValidation]:

@@ -19,6 +19,8 @@ from support import ROOT
         "how-to/new-chunker.md",
         "how-to/stale-gold.md",
         "how-to/latency.md",
+        "how-to/judge-validation.md",
+        "how-to/pool-report.md",
         "reference/formats.md",
     ],
 )

@@ -103,6 +103,7 @@ class JudgeCheck:
         >>> JudgeCheck.of({"tpr": 0.9, "mode": "lower"}).requirements.mode
         'lower'
         """
+        __tracebackhide__ = True
         known = [each.name for each in fields(cls)]
         for key in values:
             if key not in known:
