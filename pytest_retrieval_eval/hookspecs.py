@@ -9,6 +9,7 @@ import pluggy
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.measures.registry import Definition
+    from pytest_retrieval_eval.readers.reading import Reader
 
 hookspec = pluggy.HookspecMarker("pytest")
 
@@ -28,4 +29,13 @@ def pytest_retrieval_answer_metrics() -> Mapping[str, Callable[[str, str], float
 
     It gives a degree from 0 to 1; the best over the gold answers counts. Asked once, as for measures, and taken out
     again at the end of the session.
+    """
+
+
+@hookspec
+def pytest_retrieval_readers() -> Mapping[str, Callable[[Mapping[str, object]], Reader]]:  # type: ignore[empty-body]
+    """Kinds of readers that this session knows beside the built-in ones: by name, what makes a reader of its settings.
+
+    The settings are those of the ini value, a gate file or a keyword without their ``kind``. Asked once, as for
+    measures, and taken out again at the end of the session.
     """

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
+from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -243,11 +244,11 @@ class SessionHooks:
         self._received: dict[str, int] = {}
         self._sent = 0
         self._measures: list[Definition] = []
-        self._answer_metrics: list[str] = []
+        self._named: list[tuple[Callable[[str], None], str]] = []
 
     def pytest_plugin_registered(self, plugin: object) -> None:
         """Register the measures of a plugin or conftest.py, of those that are here already and of later ones."""
-        self._register_answer_metrics(plugin)
+        self._register_named(plugin)
         for implementation in self._config.hook.pytest_retrieval_measures.get_hookimpls():
             if implementation.plugin is not plugin:
                 continue
@@ -268,28 +269,28 @@ class SessionHooks:
             from pytest_retrieval_eval.measures import extending
 
             extending.withdraw(self._measures)
-        if self._answer_metrics:
-            from pytest_retrieval_eval.labels import answers
+        for unregister, name in self._named:
+            unregister(name)
 
-            for name in self._answer_metrics:
-                answers.unregister(name)
-
-    def _register_answer_metrics(self, plugin: object) -> None:
-        for implementation in self._config.hook.pytest_retrieval_answer_metrics.get_hookimpls():
-            if implementation.plugin is not plugin:
-                continue
-            from pytest_retrieval_eval.labels import answers
-
-            place = getattr(plugin, "__file__", None) or implementation.plugin_name
-            try:
-                found = cast("Mapping[str, Callable[[str, str], float]]", implementation.function())
-                for name, function in found.items():
-                    known = name in answers.METRICS
-                    answers.register(name, function)
-                    self._answer_metrics += [] if known else [name]
-            except Exception as error:
-                kind = "" if isinstance(error, GateError) else f"{type(error).__name__}: "
-                raise pytest.UsageError(f"{place}: pytest_retrieval_answer_metrics: {kind}{error}") from error
+    def _register_named(self, plugin: object) -> None:
+        """Add the functions that a plugin gives by name: metrics of answers, and kinds of readers."""
+        hook = self._config.hook
+        for caller, module in (
+            (hook.pytest_retrieval_answer_metrics, "labels.answers"),
+            (hook.pytest_retrieval_readers, "readers.config"),
+        ):
+            for implementation in caller.get_hookimpls():
+                if implementation.plugin is not plugin:
+                    continue
+                registry = import_module(f"{__package__}.{module}")
+                place = getattr(plugin, "__file__", None) or implementation.plugin_name
+                try:
+                    for name, function in cast("Mapping[str, Any]", implementation.function()).items():
+                        if registry.register(name, function):
+                            self._named.append((registry.unregister, name))
+                except Exception as error:
+                    kind = "" if isinstance(error, GateError) else f"{type(error).__name__}: "
+                    raise pytest.UsageError(f"{place}: {caller.name}: {kind}{error}") from error
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         """Remember that not every test runs: what no gate used may belong to the others."""

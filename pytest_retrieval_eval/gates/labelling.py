@@ -10,7 +10,7 @@ from pytest_retrieval_eval.collection.stale import current_spans
 from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.gates.wording import counted, listed, shown
 from pytest_retrieval_eval.labels.from_spans import SpansSource
-from pytest_retrieval_eval.labels.source import LabelSource, combined, qrels_from, source
+from pytest_retrieval_eval.labels.source import ERAG, LabelSource, combined, qrels_from, source
 from pytest_retrieval_eval.measures.evidence import SPANS
 
 if TYPE_CHECKING:
@@ -159,8 +159,10 @@ def _names(options: Options) -> tuple[str, ...]:
 
 
 def labels_text(options: Options) -> str:
-    """The sources of the labels, as reports print them."""
-    return ", ".join(_names(options))
+    """The sources of the labels, as reports print them; with the metric of answers where it is not the usual one."""
+    metric = options.answer_metric
+    told = "" if metric is None else metric if isinstance(metric, str) else getattr(metric, "__name__", "own metric")
+    return ", ".join(f"{name}({told})" if told and name == ERAG else name for name in _names(options))
 
 
 def _opened(run: Run, dataset: Dataset, options: Options) -> Run:

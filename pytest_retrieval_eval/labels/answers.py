@@ -91,13 +91,15 @@ def metric(name: str | Metric) -> Metric:
     return METRICS[name]
 
 
-def register(name: str, function: Metric) -> None:
-    """Add a metric; a name that is taken, or no name, is a SettingsError."""
+def register(name: str, function: Metric) -> bool:
+    """Add a metric, if it is not there; a name that another has, or no name, is a SettingsError."""
     if not isinstance(name, str) or not name.isidentifier() or not callable(function):
         raise SettingsError(f"an answer metric is a name and a function of two texts, not {name!r} and {function!r}")
     if name in METRICS and METRICS[name] is not function:
         raise SettingsError(f"there is an answer metric {name!r} already; give yours another name")
+    new = name not in METRICS
     METRICS[name] = function
+    return new
 
 
 def unregister(name: str) -> None:

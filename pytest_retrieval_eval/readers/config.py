@@ -155,7 +155,7 @@ def _ray(settings: Mapping[str, object], root: Path | None) -> Reader:
     return RayReader(partial(reader_from, inner, root=root), **given)
 
 
-_KINDS: Mapping[str, Callable[[Mapping[str, object], Path | None], Reader]] = {
+_KINDS: dict[str, Callable[[Mapping[str, object], Path | None], Reader]] = {
     "transformers": _local("transformers_reader", "Seq2seqReader", "transformers"),
     "fid": _local("fid", "FidReader", "fid"),
     "causal": _local("transformers_reader", "CausalReader", "causal"),
@@ -163,6 +163,23 @@ _KINDS: Mapping[str, Callable[[Mapping[str, object], Path | None], Reader]] = {
     "callable": _callable,
     "ray": _ray,
 }
+
+
+def register(name: str, make: Callable[[Mapping[str, object]], Reader]) -> bool:
+    """Add a kind of reader: ``make`` gets its settings without ``kind``. A name that is taken is a SettingsError."""
+    if not isinstance(name, str) or not name.isidentifier() or not callable(make):
+        raise SettingsError(
+            f"a kind of reader is a name and a function of its settings, not {excerpt(name)} and {excerpt(make)}"
+        )
+    if name in _KINDS:
+        raise SettingsError(f"there is a kind of reader {name!r} already; give yours another name")
+    _KINDS[name] = lambda settings, root: make(settings)
+    return True
+
+
+def unregister(name: str) -> None:
+    """Take a kind of reader out again."""
+    _KINDS.pop(name, None)
 
 
 def shapes_from(value: object) -> Shapes:

@@ -91,6 +91,7 @@ def reading(project):
     return Reading(project)
 
 
+@pytest.mark.parametrize("dist", [(), ("-n4",)], ids=["serial", "n4"])
 def test_each_pair_is_read_once_and_never_again(reading, dist):
     result = reading.run(*dist)
     result.assert_outcomes(passed=4)
@@ -182,11 +183,11 @@ gates:
 """
 
 
-def test_gate_files_name_a_reader(reading, dist):
+def test_gate_files_name_a_reader(reading):
     (reading.path / "test_it.py").unlink()
     reading.project.gates(GATES)
     # The fixture of the project is not asked: the file says who reads.
-    reading.run(*dist).assert_outcomes(passed=4)
+    reading.run().assert_outcomes(passed=4)
     # Two readers of six pairs each; the second gate of the file's reader asks for nothing more.
     assert len(reading.calls) == 2 * len(set(reading.calls)) == 12
     reading.project.gates(GATES.replace("labels: qrels}", "labels: qrels, answer_metric: f1}"))
@@ -380,3 +381,83 @@ def test_a_session_may_stop_early(reading, dist):
     # What was read stays read.
     reading.run(*dist).assert_outcomes(failed=1)
     assert 140 < len(reading.calls) < 190
+
+
+OWN = """
+import pytest
+from myreader import answer
+from pytest_retrieval_eval.readers.callable_reader import CallableReader
+
+def pytest_retrieval_readers():
+    return {"ours": lambda settings: CallableReader(answer, identity=settings["version"])}
+"""
+
+
+def test_a_project_has_kinds_of_readers_of_its_own(reading):
+    reading.project.conftest(HITS)
+    conftest = reading.path / "conftest.py"
+    conftest.write_text(conftest.read_text() + OWN)
+    reading.project.ini("retrieval_reader = {kind: ours, version: v1}")
+    result = reading.run("--retrieval-json=report.json")
+    result.assert_outcomes(passed=4)
+    assert len(reading.calls) == 7
+    report = json.loads((reading.path / "report.json").read_text())
+    found = {test["nodeid"].rpartition("::")[2]: test["verdicts"][0]["labels"] for test in report["tests"]}
+    assert found == {"test_hit": "erag", "test_rank": "erag", "test_f1": "erag(f1)", "test_deeper": "erag"}
+    conftest.write_text(conftest.read_text().replace('"ours"', '"server"'))
+    result = reading.run()
+    assert result.ret == 4
+    result.stderr.re_match_lines(
+        [".*conftest.py: pytest_retrieval_readers: there is a kind of reader 'server' already"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("returned", "calls"),
+    [("answer", 6), ("{'kind': 'callable', 'function': 'myreader:answer', 'identity': 'v1'}", 6), ("'myreader'", 0)],
+)
+def test_the_fixture_returns_a_function_settings_or_a_reader(reading, returned, calls):
+    conftest = reading.path / "conftest.py"
+    conftest.write_text(conftest.read_text().rpartition("    return ")[0] + f"    return {returned}\n")
+    reading.project.test("def test_it(metric):\n    assert metric('hit@2', labels='erag') >= 0.5\n")
+    result = reading.run()
+    assert len(reading.calls) == calls
+    text = result.stdout.str()
+    assert ("the reader has no identity: its readings are not kept" in text) is (returned == "answer")
+    assert ("the reader is 'myreader'; expected a reader, its settings" in text) is (calls == 0)
+    result.assert_outcomes(passed=int(calls > 0), failed=int(calls == 0))
+
+
+GATES_OF_RUNS = """
+def test_it(metric, baseline):
+    assert metric("hit@1", labels="erag") >= baseline
+"""
+
+
+def test_a_failure_quotes_the_reader_and_a_baseline_keeps_what_was_read(reading, dist):
+    good = {**HITS, "q2": ["b", "c"], "q3": ["d"]}
+    reading.project.conftest(good)
+    conftest = reading.path / "conftest.py"
+    conftest.write_text(conftest.read_text() + FIXTURE)
+    reading.project.test(GATES_OF_RUNS)
+    reading.run("--retrieval-update=new").assert_outcomes(passed=1)
+    conftest.write_text(
+        conftest.read_text().replace("['b', 'c']", "['c', 'b']").replace("document itself, v1", "doc, v2")
+    )
+    result = reading.run(*dist)
+    result.assert_outcomes(failed=1)
+    text = result.stdout.str()
+    assert "the reader answered 'Ask in Graz' (em 0)" in text
+    assert "the reader answered 'It rains' (em 1)" in text
+    assert "the reader or its settings have changed since the baseline was saved" in text
+    # What the baseline returned is read from its own texts, whatever became of them.
+    reading.corpus({doc: found for doc, found in CORPUS.items() if doc != "d"})
+    conftest.write_text(conftest.read_text().replace("['d']", "['c']"))
+    result = reading.run()
+    result.assert_outcomes(failed=1)
+    assert "the reader answered 'two weeks' (em 1)" in result.stdout.str()
+    reading.corpus({"b": "It rains"})
+    result = reading.run()
+    result.assert_outcomes(failed=1)
+    assert "1 has none (a" not in result.stdout.str()
+    assert "labels=erag read the text of each retrieved document, and 1 has none (c;" in result.stdout.str()
