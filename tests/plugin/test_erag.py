@@ -91,25 +91,31 @@ def reading(project):
     return Reading(project)
 
 
-@pytest.mark.parametrize("dist", [(), ("-n4",)], ids=["serial", "n4"])
-def test_each_pair_is_read_once_and_never_again(reading, dist):
-    result = reading.run(*dist)
+def test_four_processes_make_as_many_calls_as_one(reading):
+    result = reading.run("-n4")
     result.assert_outcomes(passed=4)
     # Two of q1, two of q2, three of q3, none of q4; the metric and the measure ask for nothing more.
     assert len(reading.calls) == len(set(reading.calls)) == 7
     result.stdout.re_match_lines([r"reader: \d+ hits?, \d+ miss(es)?.*, 7 calls, tokens unknown, \d+\.\d s"])
-    result = reading.run(*dist)
+
+
+def test_each_pair_is_read_once_and_never_again(reading):
+    result = reading.run()
+    result.assert_outcomes(passed=4)
+    assert len(reading.calls) == len(set(reading.calls)) == 7
+    result.stdout.re_match_lines([r"reader: 18 hits, 7 misses, 7 calls, tokens unknown, \d+\.\d s"])
+    result = reading.run()
     result.assert_outcomes(passed=4)
     assert reading.calls == []
-    result.stdout.re_match_lines([r"reader: \d+ hits, 0 misses, 0 calls"])
+    result.stdout.fnmatch_lines(["reader: 25 hits, 0 misses, 0 calls"])
     # A full cache that may only be read needs no reader that works.
     reading.reader("raise RuntimeError('there is no model here')")
-    reading.run("--retrieval-cache-mode=ro", *dist).assert_outcomes(passed=4)
+    reading.run("--retrieval-cache-mode=ro").assert_outcomes(passed=4)
     assert reading.calls == []
     # One changed document is one call for each query that returns it.
     reading.reader()
     reading.corpus({**CORPUS, "c": "Ask in Vienna"})
-    reading.run(*dist).assert_outcomes(passed=4)
+    reading.run().assert_outcomes(passed=4)
     assert [call.rpartition("|")[2] for call in reading.calls] == ["Ask in Vienna"] * 2
 
 
@@ -296,19 +302,19 @@ def test_a_test_that_asks_for_erag_compares_or_looks(reading):
     assert "erag has labels of its own" in text
 
 
-def test_a_reader_that_is_not_here_skips_on_a_desk_and_fails_in_a_pipeline(reading, dist, monkeypatch):
+def test_a_reader_that_is_not_here_skips_on_a_desk_and_fails_in_a_pipeline(reading, monkeypatch):
     reading.project.conftest(HITS)
     (reading.path / "models/reader").mkdir(parents=True)
     reading.project.ini("retrieval_reader = {kind: transformers, model: models/reader, dtype: float32}")
     reading.project.test("def test_it(metric):\n    assert metric('hit@2', labels='erag') >= 0.5\n")
-    result = reading.run("-rs", *dist)
+    result = reading.run("-rs")
     result.assert_outcomes(skipped=1)
     assert "holds no model: there is no config.json in it" in result.stdout.str()
     monkeypatch.setenv("CI", "true")
-    result = reading.run(*dist)
+    result = reading.run()
     result.assert_outcomes(failed=1)
     assert "--retrieval-allow-missing-reader skips the gate instead" in result.stdout.str()
-    reading.run("--retrieval-allow-missing-reader", *dist).assert_outcomes(skipped=1)
+    reading.run("--retrieval-allow-missing-reader").assert_outcomes(skipped=1)
 
 
 SKIPPING = """
@@ -363,7 +369,7 @@ def test_a_full_cache_needs_no_model(reading, monkeypatch):
     reading.run().assert_outcomes(failed=1)
 
 
-def test_a_session_may_stop_early(reading, dist):
+def test_a_session_may_stop_early(reading):
     queries = {f"q{number}": f"question {number}" for number in range(200)}
     reading.project.dataset(texts=queries, qrels={query: {query: 1} for query in queries})
     reading.corpus({query: f"answer {query}" for query in queries})
@@ -376,10 +382,10 @@ def test_a_session_may_stop_early(reading, dist):
         "    verdict = metric('hit@1', labels='erag') >= against('runs/old.trec') - 0.1\n"
         "    assert 'settled early' in verdict.reason\n"
     )
-    reading.run("--retrieval-stop-early", *dist).assert_outcomes(passed=1)
+    reading.run("--retrieval-stop-early").assert_outcomes(passed=1)
     assert 10 < len(reading.calls) < 60
     # What was read stays read.
-    reading.run(*dist).assert_outcomes(failed=1)
+    reading.run().assert_outcomes(failed=1)
     assert 140 < len(reading.calls) < 190
 
 
