@@ -23,7 +23,7 @@ import pytest
 
 from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean
 from pytest_retrieval_eval.session import Attempt, Session, of_stage
-from pytest_retrieval_eval.settings import is_stage_name
+from pytest_retrieval_eval.settings import JUDGMENTS, is_stage_name
 
 if TYPE_CHECKING:
     from _pytest._code.code import Traceback
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.options import Options
     from pytest_retrieval_eval.gates.tojudge import Pair
     from pytest_retrieval_eval.gates.verdict import Verdict
+    from pytest_retrieval_eval.labels.judgments import Judgments
     from pytest_retrieval_eval.labels.source import LabelSource
     from pytest_retrieval_eval.readers.cache import CachedReader
 
@@ -50,6 +51,7 @@ OVERRIDABLE = (
     "retrieval_run",
     "retrieval_baseline",
     "retrieval_reader",
+    "retrieval_judgments",
     "retrieval_stages",
 )
 UNREAD = ("retrieval_queries", "retrieval_qrels", "retrieval_spans")  # parts of retrieval_dataset, for reading in tests
@@ -372,8 +374,11 @@ class FixtureBench:
 
     def labels(self, name: str, options: Options) -> LabelSource:
         """The source of labels of that name; ``erag`` reads with the gate's reader, else with the project's."""
-        from pytest_retrieval_eval.labels.source import ERAG, source
+        from pytest_retrieval_eval.labels.source import ERAG, JUDGED, source
 
+        if name == JUDGED:
+            judgments = self._judgments()
+            return self._session.judged(judgments).filled_by(self._fill(judgments))
         if name != ERAG:
             return source(name)
         from pytest_retrieval_eval.labels.erag import METRIC, Erag
@@ -384,6 +389,28 @@ class FixtureBench:
         except AbsentReaderError as error:
             self._without_reader(error)
         return Erag(reader, options.answer_metric or METRIC, absent=self._without_reader)
+
+    def _judgments(self) -> Judgments:
+        """What the fixture `retrieval_judgments` gives: a folder of judgments, or its path."""
+        from pytest_retrieval_eval.labels.judgments import Judgments
+
+        value = ask(self._request, "retrieval_judgments")
+        if isinstance(value, str | Path):
+            return self._session.judgments_in(Path(value))
+        if not isinstance(value, Judgments):
+            raise GateError(
+                f"the fixture retrieval_judgments returned {type(value).__name__}, expected Judgments or the path of "
+                "their folder"
+            )
+        return value
+
+    def _fill(self, judgments: Judgments) -> str:
+        """The commands that judge what this test looks at."""
+        root = self._session.settings.root
+        folder = judgments.folder.relative_to(root) if judgments.folder.is_relative_to(root) else judgments.folder
+        option = "" if str(folder) == JUDGMENTS else f" --judgments {shlex.quote(str(folder))}"
+        test = shlex.quote(self._node.nodeid)
+        return f"pytest --retrieval-to-judge=pairs.jsonl {test}; pytest-retrieval-eval judge pairs.jsonl{option}"
 
     def _reader(self, given: object) -> CachedReader:
         """The reader that a gate names, else the fixture's."""

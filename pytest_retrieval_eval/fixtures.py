@@ -155,6 +155,13 @@ def retrieval_stages(request: pytest.FixtureRequest, retrieval_context: ContextK
 
 
 @pytest.fixture(scope="session")
+def retrieval_judgments(request: pytest.FixtureRequest, retrieval_context: ContextKey) -> object:
+    """The folder of judgments that labels="judged" reads. Override it with Judgments, or the path of their folder."""
+    _takes_no_parameter(request)
+    return session_of(request.config).judgments
+
+
+@pytest.fixture(scope="session")
 def retrieval_once(request: pytest.FixtureRequest) -> Callable[[str, Callable[[], T]], T]:
     """`retrieval_once(key, make)`: a value made once a session, also under pytest-xdist."""
     return session_of(request.config).once.get
@@ -208,6 +215,12 @@ def spans(retrieval_spans: Spans) -> Spans:
 def run(retrieval_run: Run) -> Run:
     """The run under test."""
     return retrieval_run
+
+
+@pytest.fixture
+def judgments(retrieval_judgments: object) -> object:
+    """The judgments that labels="judged" reads."""
+    return retrieval_judgments
 
 
 @pytest.fixture

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.measured import Measured
     from pytest_retrieval_eval.gates.tojudge import Pair
     from pytest_retrieval_eval.gates.verdict import Verdict
+    from pytest_retrieval_eval.labels.judged import Judged
+    from pytest_retrieval_eval.labels.judgments import Judgments
     from pytest_retrieval_eval.readers.cache import CachedReader
     from pytest_retrieval_eval.readers.counters import Counters
     from pytest_retrieval_eval.readers.store import ReadingCache
@@ -159,6 +161,8 @@ class Session:
         self._staged: dict[tuple[str, ...], StagedFile] = {}
         self._parts: dict[str, Mapping[str, str]] = {}
         self._readers: dict[object, tuple[object, CachedReader]] = {}
+        self._judged: dict[int, Judged] = {}
+        self._stores: dict[Path, Judgments] = {}
 
     @cached_property
     def folder(self) -> Path:
@@ -203,6 +207,28 @@ class Session:
             # The object is kept beside, since its id is only its own while it lives.
             self._readers[key] = given, behind_cache(given, root or self.settings.root, self.readings)
         return self._readers[key][1]
+
+    @property
+    def judgments(self) -> Judgments:
+        """The folder of judgments that the ini file names."""
+        return self.judgments_in(self.settings.judgments)
+
+    def judgments_in(self, folder: Path) -> Judgments:
+        """The judgments in a folder, read once a process; a relative one is below the root folder."""
+        from pytest_retrieval_eval.labels.judgments import Judgments
+
+        place, given = self.settings.root / folder, self.settings
+        if place not in self._stores:
+            self._stores[place] = Judgments(place, judges=given.judges, contradictions=given.contradictions)
+        return self._stores[place]
+
+    def judged(self, judgments: Judgments) -> Judged:
+        """The labels of a folder of judgments, worked out once for all gates of a process."""
+        from pytest_retrieval_eval.labels.judged import Judged
+
+        if id(judgments) not in self._judged:
+            self._judged[id(judgments)] = Judged(judgments)  # which it holds, so that the id stays its own
+        return self._judged[id(judgments)]
 
     def readings_told(self) -> dict[str, object] | None:
         """What the readers of this process did, in builtin types; None where none was used."""

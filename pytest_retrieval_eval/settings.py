@@ -18,6 +18,7 @@ IRDS = "irds:"  # what the id of a dataset of ir_datasets stands behind, as in c
 UPDATE_MODES = ("new", "all")
 CACHE = ".retrieval-cache"
 JUDGMENTS = "judgments"
+CONTRADICTIONS = ("refuse", "first", "max", "median")
 CACHE_MODES = ("rw", "ro", "refresh", "off")
 REANCHOR_MODES = ("report", "write")
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://.+", re.DOTALL)
@@ -109,6 +110,20 @@ INI = (
         "string",
         CACHE,
         "folder of what language models have read, so that they read it once",
+    ),
+    Ini("retrieval_judgments", "string", JUDGMENTS, "folder of the judgments that labels=judged reads"),
+    Ini(
+        "retrieval_judge",
+        "linelist",
+        [],
+        "whose judgments count, a line each: a folder of retrieval_judgments, or the beginning of a digest; the first "
+        "that has a grade wins; default: the only judge",
+    ),
+    Ini(
+        "retrieval_contradictions",
+        "string",
+        "refuse",
+        "what becomes of different grades of one pair: refuse, first, max or median",
     ),
     Ini(
         "retrieval_reader",
@@ -206,6 +221,9 @@ class Settings:
     cache: Path = Path(CACHE)
     cache_mode: Literal["rw", "ro", "refresh", "off"] = "rw"
     reanchor: Literal["report", "write"] | None = None
+    judgments: Path = Path(JUDGMENTS)
+    judges: tuple[str, ...] = ()
+    contradictions: Literal["refuse", "first", "max", "median"] = "refuse"
     reader: Mapping[str, object] | None = None
     reader_root: Path = Path()
     skip_without_reader: bool = True
@@ -256,6 +274,11 @@ class Settings:
         weak_drop = cast(float, ini.get("retrieval_weak_drop", 0.02))
         if not 0 <= weak_drop < 1e9:
             raise SettingsError(f"retrieval_weak_drop = {weak_drop}: expected 0 or more")
+        contradictions = str(ini.get("retrieval_contradictions") or "refuse")
+        if contradictions not in CONTRADICTIONS:
+            raise SettingsError(
+                f"retrieval_contradictions = {contradictions}: {did_you_mean(contradictions, CONTRADICTIONS)}"
+            )
         reader, reader_root = _reader(str(ini.get("retrieval_reader") or ""), root)
         save = options.get("retrieval_save_runs")
         directory = str(ini.get("retrieval_baseline_dir") or "")
@@ -283,6 +306,9 @@ class Settings:
             json=json_path(options.get("retrieval_json"), here),
             to_judge=_to_judge(options.get("retrieval_to_judge"), here),
             cache=root / str(ini.get("retrieval_cache") or CACHE),
+            judgments=root / str(ini.get("retrieval_judgments") or JUDGMENTS),
+            judges=tuple(str(name).strip() for name in cast("Sequence[object]", ini.get("retrieval_judge") or ())),
+            contradictions=cast('Literal["refuse", "first", "max", "median"]', contradictions),
             cache_mode=cast('Literal["rw", "ro", "refresh", "off"]', mode),
             reanchor=cast("Literal['report', 'write'] | None", reanchor),
             reader=reader,

@@ -145,6 +145,9 @@ def _on_made_labels(
         left = None if not labels.failed else frozenset(dataset.queries).difference(labels.failed)
         asked = select if left is None else left if select is None else select & left
         notes.update(dict.fromkeys(labels.notes))
+        if labels.unjudged:
+            count = counted(len(labels.unjudged), "pair")
+            notes[f"{count} in the first ranks have no judgment, and count as not relevant"] = None
         of_depth[depth] = evaluate(labels.qrels_of(ranked), ranked, measure, queries=dataset.queries, select=asked)
     first_of = next(iter(of_depth.values()))
     return first_of, lambda measure: of_depth[cutoff_of(measure)].scores(measure), tuple(notes)

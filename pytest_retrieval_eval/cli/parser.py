@@ -629,6 +629,8 @@ def _add_unit(parser: _Parser) -> None:
 
 
 def _add_labels(parser: _Parser) -> None:
+    _add_judgments(parser, judge=False)
+    _add_use(parser)
     parser.add_argument(
         "--labels",
         action="append",

@@ -5,19 +5,22 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from pytest_retrieval_eval.cli.console import Console
+from pytest_retrieval_eval.cli.console import PROGRAM, Console
 from pytest_retrieval_eval.errors import SettingsError, did_you_mean
 from pytest_retrieval_eval.gates.wording import shown
-from pytest_retrieval_eval.labels.source import ERAG, LabelSource, check_name, source
+from pytest_retrieval_eval.labels.source import ERAG, JUDGED, LabelSource, check_name, source
+from pytest_retrieval_eval.settings import JUDGMENTS
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.options import Options
+    from pytest_retrieval_eval.labels.judged import Judged
     from pytest_retrieval_eval.readers.reading import Reader
     from pytest_retrieval_eval.readers.store import ReadingCache
 
@@ -80,6 +83,9 @@ class Sources:
         self._arguments = arguments
         self._reader: Reader | None = None
         self._cache: ReadingCache | None = None
+        self._judged: Judged | None = None
+        if arguments.use is not None and JUDGED not in (arguments.labels or ()):
+            raise SettingsError(f"--use says whose judgments count; add --labels {JUDGED}")
         if ERAG not in (arguments.labels or ()):
             for name in ("reader", "answer_metric"):
                 if getattr(arguments, name) is not None:
@@ -93,6 +99,17 @@ class Sources:
 
     def __call__(self, name: str, options: Options | None = None) -> LabelSource:
         """The source of that name."""
+        if name == JUDGED:
+            if self._judged is None:
+                from pytest_retrieval_eval.labels.judged import Judged
+                from pytest_retrieval_eval.labels.judgments import Judgments
+
+                given = self._arguments
+                store = Judgments(given.judgments, judges=given.use or (), contradictions=given.contradictions)
+                option = "" if given.judgments == JUDGMENTS else f" --judgments {shlex.quote(given.judgments)}"
+                command = f"compare … --to-judge pairs.jsonl; {PROGRAM} judge pairs.jsonl{option}"
+                self._judged = Judged(store, fill=f"{PROGRAM} {command}")
+            return self._judged
         if check_name(name) != ERAG:
             return source(name)
         from pytest_retrieval_eval.labels.erag import METRIC, Erag

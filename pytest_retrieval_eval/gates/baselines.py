@@ -158,7 +158,12 @@ def changes_since(
 
 
 # What labels are made from, by its key in a header, as sentences name it.
-_MADE_FROM = {"answers": "gold answers", "spans": "gold spans", "reader": "reader or its settings"}
+_MADE_FROM = {
+    "judgments": "judgments",
+    "answers": "gold answers",
+    "spans": "gold spans",
+    "reader": "reader or its settings",
+}
 # What a header says about the saving, not about the run.
 _OF_THE_SAVING = ("time", "commit", "dirty", "versions", "timing")
 # Of a query, what differs from one hour to the next.

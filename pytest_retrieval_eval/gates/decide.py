@@ -22,6 +22,7 @@ from pytest_retrieval_eval.gates.causes import causes_of_loss, causes_of_missing
 from pytest_retrieval_eval.gates.corrections import Adjustment, adjustments
 from pytest_retrieval_eval.gates.defaults import name_defaults, told_defaults
 from pytest_retrieval_eval.gates.diff import (
+    TOLD,
     changed_queries,
     is_small,
     missing_queries,
@@ -61,7 +62,7 @@ from pytest_retrieval_eval.gates.side import (
 from pytest_retrieval_eval.gates.slices import of_slices, slice_notes, slice_queries, sliced
 from pytest_retrieval_eval.gates.target import Target
 from pytest_retrieval_eval.gates.timing import timing_notes
-from pytest_retrieval_eval.gates.tojudge import gather
+from pytest_retrieval_eval.gates.tojudge import gather, gather_missing
 from pytest_retrieval_eval.gates.verdict import Interval, QueryDiff, Status, Verdict
 from pytest_retrieval_eval.gates.wording import counted, listed, means, shown
 from pytest_retrieval_eval.labels.scorable import scorable
@@ -260,9 +261,20 @@ def _measured(opened: Sequence[Opened], measure: Measure, bench: Bench, options:
     else:
         labels = _labels(opened, measure, bench, options, known, candidate.select)
     before = known.sides.get(measure)
-    if before is None or not labels.same_for(candidate.run, before.labels):
-        known.sides[measure] = measure_side(candidate, labels, measure, options)
-    return [known.sides[measure], *(measure_side(each, labels, measure, options) for each in opened[1:])]
+    try:
+        if before is None or not labels.same_for(candidate.run, before.labels):
+            known.sides[measure] = measure_side(candidate, labels, measure, options)
+        return [known.sides[measure], *(measure_side(each, labels, measure, options) for each in opened[1:])]
+    except GateError as error:
+        if not labels.unjudged:
+            raise
+        gather_missing(labels, str(measure), candidate.dataset.name, bench)
+        raise GateError(f"{error} {_missing(labels)} no judgment; judge them with: {labels.fill}") from None
+
+
+def _missing(labels: Labels) -> str:
+    total = len(labels.unjudged)
+    return f"{counted(total, 'pair')} of query and document in the first ranks {'has' if total == 1 else 'have'}"
 
 
 def _labels(
@@ -364,7 +376,7 @@ def _verdict(case: Case, found: Mapping[int, Adjustment | None], also: Side | No
         verdict = _against_number(case, cast(float, case.gate.target), also)
     else:
         verdict = _against_run(case, case.comparison, found.get(id(case)), also)
-    verdict = _judged_enough(verdict, case.gate.options, case.side)
+    verdict = _all_judged(_judged_enough(verdict, case.gate.options, case.side), case)
     if also is None and case.gate.options.defaulted:
         # Whoever reads the verdict alone does not see the ini file.
         told = f"defaults of this project: {told_defaults(case.gate.options.defaulted)}"
@@ -374,7 +386,8 @@ def _verdict(case: Case, found: Mapping[int, Adjustment | None], also: Side | No
     if not case.parts:
         return verdict
     slices = [_verdict(part, found, case.side) for part in case.parts]
-    return of_slices(verdict, slices, slice_notes(case.side, case.gate.options))
+    # Pairs of a query that does not count today are in no slice.
+    return _all_judged(of_slices(verdict, slices, slice_notes(case.side, case.gate.options)), case)
 
 
 def _common(case: Case) -> dict[str, Any]:
@@ -730,6 +743,32 @@ def _footing(verdict: Verdict, side: Side) -> Verdict:
         f"better than measured; {counted(total, 'pair')} to judge"
     )
     return replace(verdict, notes=(*verdict.notes, note), to_judge=pairs, to_judge_total=total)
+
+
+def _all_judged(verdict: Verdict, case: Case) -> Verdict:
+    """Under labels that can be made, a document in the top k of either run without one leaves the gate undecided.
+
+    Unless the gate says itself how much is enough (``judged=0.9``), or measures how much is judged.
+    """
+    side = case.side
+    measured = case.gate.measure.innermost.name in ("judged", "unjudged")
+    if measured or case.gate.options.judged is not None or verdict.status == "updated":
+        return verdict
+    found = [pair for pair in side.labels.unjudged if side.select is None or pair.query_id in side.select]
+    if not found:
+        return verdict
+    has = "has" if len(found) == 1 else "have"
+    where = "the run" if case.reference is None else "either run"
+    reason = (
+        f"{_judged_words(side)}{counted(len(found), 'pair')} in the first {side.judged_at.cutoff} ranks of {where} "
+        f"{has} no judgment; judge them with: {side.labels.fill}"
+    )
+    pairs = tuple((pair.query_id, pair.doc_id) for pair in found[:TOLD])
+    return replace(verdict, status="inconclusive", reason=reason, to_judge=pairs, to_judge_total=len(found))
+
+
+def _judged_words(side: Side) -> str:
+    return "" if side.judged is None else f"{side.judged_at} is {means(side.judged, 1.0, digits=2)[0]}: "
 
 
 def _judged_enough(verdict: Verdict, options: Options, side: Side) -> Verdict:

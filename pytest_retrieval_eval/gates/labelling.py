@@ -10,7 +10,7 @@ from pytest_retrieval_eval.collection.stale import current_spans
 from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.gates.wording import counted, listed, shown
 from pytest_retrieval_eval.labels.from_spans import SpansSource
-from pytest_retrieval_eval.labels.source import ERAG, LabelSource, combined, qrels_from, source
+from pytest_retrieval_eval.labels.source import ERAG, LabelSource, Unjudged, combined, qrels_from, source
 from pytest_retrieval_eval.measures.evidence import SPANS
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ class Labels:
     ``qrels`` has what is known of any side: what moved, and what nobody judged, is told from it. ``of`` gives those
     that a run is measured on, over the same queries. ``select`` are the queries that count (None: all), without those
     that ``failed`` to be labelled. ``complete`` says that every document that a measure looks at has a label. ``spans``
-    are the gold spans where their passages stand today, for a measure that reads those.
+    are the gold spans where their passages stand today, for a measure that reads those. ``unjudged`` are pairs without
+    a label in the first ranks of a run, and ``fill`` is the command that has them judged.
     """
 
     qrels: Qrels
@@ -45,10 +46,13 @@ class Labels:
     digests: Mapping[str, Callable[[], str | None]] = field(default_factory=dict)
     texts: Callable[[Run], Mapping[str, Document]] | None = None
     spans: Spans | None = None
+    unjudged: tuple[Unjudged, ...] = ()
+    fill: str = ""
 
     def same_for(self, run: Run, other: Labels) -> bool:
         """Whether a side that was measured on ``other`` would be measured alike on these."""
-        return self.qrels is other.qrels and self.select == other.select and self.of(run) is other.of(run)
+        same = self.qrels is other.qrels and self.select == other.select and self.of(run) is other.of(run)
+        return same and self.unjudged == other.unjudged
 
 
 def label_runs(
@@ -98,6 +102,8 @@ def label_runs(
         said=labelling.said if made.name != "qrels" else None,
         digests=labelling.digests,
         texts=labelling.texts,
+        unjudged=labelling.unjudged,
+        fill=labelling.fill,
     )
 
 

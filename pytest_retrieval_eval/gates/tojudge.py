@@ -20,7 +20,9 @@ from pytest_retrieval_eval.gates.side import Side
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.bench import Bench
+    from pytest_retrieval_eval.gates.labelling import Labels
     from pytest_retrieval_eval.gates.verdict import Verdict
+    from pytest_retrieval_eval.labels.source import Unjudged
 
 ENDINGS = (".jsonl", ".tsv")
 _COLUMNS = ("query_id", "query", "doc_id", "title", "text", "rank", "gates", "dataset")
@@ -49,16 +51,25 @@ def gather(verdict: Verdict, side: Side, bench: Bench) -> None:
 
 
 def pairs_of(verdict: Verdict, side: Side) -> list[Pair]:
-    """The unjudged documents in the candidate's top k, for the counted queries, the worst query first."""
+    """The unjudged documents in the candidate's top k, for the counted queries, the worst query first.
+
+    Under labels that are made by judging also those of the other run, and of queries that do not count yet.
+    """
     if not side.by_judgment:
         return []
     found = ranked_holes(side, (query.query_id for query in verdict.queries), side.judged_at.cutoff or 1)
+    known = {(query, doc) for query, doc, _ in found}
+    read = {(pair.query_id, pair.doc_id): pair for pair in side.labels.unjudged}
+    found += [(*pair, missing.rank) for pair, missing in read.items() if pair not in known]
     dataset, corpus = side.dataset, side.dataset.corpus
     # With the unit document these are documents; chunks are looked up in the chunk table.
     documents = {} if corpus is None else corpus.get_many(sorted({doc for _, doc, _ in found}))
     places = {query: place for place, query in enumerate(dict.fromkeys(query for query, _, _ in found))}
     pairs = []
     for query_id, doc_id, rank in found:
+        if (missing := read.get((query_id, doc_id))) is not None:  # the very texts that nobody has judged
+            pairs.append(_missing(missing, rank, verdict.gate, places[query_id], dataset.name))
+            continue
         document = documents.get(doc_id)
         chunk = dataset.chunks.get(doc_id) if document is None and dataset.chunks is not None else None
         pairs.append(
@@ -75,6 +86,19 @@ def pairs_of(verdict: Verdict, side: Side) -> list[Pair]:
             )
         )
     return pairs
+
+
+def gather_missing(labels: Labels, gate: str, dataset: str, bench: Bench) -> None:
+    """The same for a gate that cannot even be measured, since so little is judged."""
+    collect = getattr(bench, "collect", None)
+    if collect is not None and labels.unjudged:
+        places = {query: n for n, query in enumerate(dict.fromkeys(pair.query_id for pair in labels.unjudged))}
+        collect([_missing(pair, pair.rank, gate, places[pair.query_id], dataset) for pair in labels.unjudged])
+
+
+def _missing(pair: Unjudged, rank: int, gate: str, place: int, dataset: str) -> Pair:
+    texts = pair.query, pair.title or None, pair.text
+    return Pair(pair.query_id, pair.doc_id, rank, gate, place, dataset, *texts)
 
 
 def _text_of(side: Side, query_id: str) -> str | None:

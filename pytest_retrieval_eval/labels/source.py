@@ -18,10 +18,23 @@ if TYPE_CHECKING:
 
 
 ERAG = "erag"
+JUDGED = "judged"
 
 
 def _nothing(query_id: str, doc_id: str) -> str | None:
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class Unjudged:
+    """A pair in the first ranks of a comparison's runs that nobody has judged, with the best rank of any of them."""
+
+    query_id: str
+    doc_id: str
+    rank: int
+    query: str
+    title: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -32,7 +45,8 @@ class Labelling:
     queries that could not be labelled, with why: they are left out of both sides, and only with allow_failures.
     ``notes`` are sentences. ``said`` is one line on a document for a query: what a reader answered, why it is
     relevant. ``digests`` tells that of what the labels were made from, by the name that a baseline's header has for
-    it. ``texts`` gives the texts that were read of a run's documents, to be stored with a baseline.
+    it. ``texts`` gives the texts that were read of a run's documents, to be stored with a baseline. ``unjudged`` are
+    pairs whose labels are missing and could be made with the command ``fill``: a gate on them is not decided.
     """
 
     qrels_of: Callable[[Run], Qrels]
@@ -41,6 +55,8 @@ class Labelling:
     said: Callable[[str, str], str | None] = _nothing
     digests: Mapping[str, Callable[[], str | None]] = field(default_factory=dict)
     texts: Callable[[Run], Mapping[str, Document]] | None = None
+    unjudged: tuple[Unjudged, ...] = ()
+    fill: str = ""
 
 
 class LabelSource(Protocol):
@@ -124,7 +140,18 @@ class FirstOf:
             said,
             {key: digest for each in made for key, digest in each.digests.items()},
             next((each.texts for each in made if each.texts is not None), None),
+            tuple(pair for each in made for pair in each.unjudged if not _known_to_any(pair, made, runs)),
+            next((each.fill for each in made if each.fill), ""),
         )
+
+
+def _known_to_any(pair: Unjudged, made: Sequence[Labelling], runs: Sequence[Run]) -> bool:
+    """Whether one source has a label of this pair for every run."""
+    return any(
+        all(each.qrels_of(run).grade(pair.query_id, pair.doc_id) is not None for run in runs)
+        for each in made
+        if not each.unjudged
+    )
 
 
 def _first(several: Sequence[Qrels], names: Sequence[str]) -> Qrels:
@@ -180,12 +207,19 @@ def _erag() -> LabelSource:
     return Erag()  # without a reader: whoever gates gives one
 
 
+def _judged() -> LabelSource:
+    from pytest_retrieval_eval.labels.judged import Judged
+
+    return Judged()
+
+
 _SOURCES: dict[str, Callable[[], LabelSource]] = {
     "qrels": QrelsSource,
     "spans": _spans,
     "contains(kilt)": _contains("kilt"),
     "contains(dpr)": _contains("dpr"),
     ERAG: _erag,
+    JUDGED: _judged,
 }
 NAMES: tuple[str, ...] = tuple(_SOURCES)
 """What ``labels=`` takes."""
@@ -204,7 +238,10 @@ def check_name(name: object) -> str:
 
 
 def source(name: str) -> LabelSource:
-    """The source of that name; ``erag`` is one without a reader, which cannot label yet."""
+    """The source of that name.
+
+    ``erag`` is one without a reader, which cannot label yet; ``judged`` reads the folder ``judgments``.
+    """
     return _SOURCES[check_name(name)]()
 
 
