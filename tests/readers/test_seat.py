@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+import threading
 import time
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
 from readers_support import IDENTITY, Counting, Model, items, read_on_the_seat, texts
 
 from pytest_retrieval_eval.errors import GateError
+from pytest_retrieval_eval.readers.absent import AbsentReaderError
 from pytest_retrieval_eval.readers.seat import SeatedReader, machine_seat
 
 
@@ -178,3 +180,30 @@ def test_the_seat_of_a_machine_is_the_users_own(tmp_path, monkeypatch):
     assert folder.parent == tmp_path
     assert folder.stat().st_mode & 0o077 == 0
     assert machine_seat() == folder
+
+
+def test_a_model_that_is_not_here_is_told_to_all_as_that(tmp_path):
+    begun, asked = threading.Event(), threading.Event()
+
+    def make():
+        begun.set()
+        assert asked.wait(20)
+        raise AbsentReaderError("there is no such device")
+
+    def read(reader):
+        with pytest.raises(AbsentReaderError) as caught:
+            texts(reader, items("a"))
+        return str(caught.value)
+
+    first, second = (SeatedReader(make, IDENTITY, seat=tmp_path) for _ in range(2))
+    with ThreadPoolExecutor(2) as pool:
+        told = [pool.submit(read, first)]
+        assert begun.wait(20)
+        told.append(pool.submit(read, second))
+        mail = second._mail
+        wait_for(lambda: sum(map(len, mail.asked(second._name).values())) == 2)
+        asked.set()
+        assert [each.result(20) for each in told] == [
+            "there is no such device",
+            "the process that reads for all could not: there is no such device",
+        ]
