@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
 
@@ -21,3 +23,35 @@ def test_the_second_session_reads_nothing(tmp_path):
 
     assert "1,123 misses, 1,123 calls" in session()
     assert "0 misses, 0 calls" in session("--retrieval-cache-mode=ro")
+
+
+def test_the_files_of_the_page_work(project):
+    page = (ROOT / "docs/how-to/erag.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    first, conftest, looking = [text for kind, text in blocks if kind == "python" and ">>>" not in text]
+    (gates,) = [text for kind, text in blocks if kind == "yaml"]
+    (toml,) = [text for kind, text in blocks if kind == "toml"]
+
+    project.dataset("eval/handbook")
+    folder = project.path / "eval/handbook"
+    corpus = [{"_id": doc, "text": text} for doc, text in {"d7": "two days", "d8": "three days"}.items()]
+    (folder / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in corpus))
+    answers = [{"query_id": query, "answers": ["two days"]} for query in ("q1", "q2", "q3")]
+    (folder / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in answers))
+    (project.path / "pytest.ini").unlink()
+    # Without the fixture the reader of the ini file would read.
+    (project.path / "pyproject.toml").write_text(toml)
+    project.conftest({"q1": ["d7"], "q2": ["d8", "d7"], "q3": ["d8"], "q4": ["d8"]})
+    own = project.path / "conftest.py"
+    own.write_text(own.read_text() + conftest)
+    (project.path / "myapp.py").write_text("def answer(query, texts):\n    return texts[0] if texts else ''\n")
+    project.test(first)
+    project.test(looking, "test_looking.py")
+    project.gates(
+        gates.replace("{kind: transformers, model: models/reader}", "{kind: callable, function: 'myapp:answer'}"),
+        "handbook.gates.yaml",
+    )
+    project.run("--retrieval-update=new").assert_outcomes(passed=5)
+    result = project.run("-rP")
+    result.assert_outcomes(passed=5)
+    result.stdout.fnmatch_lines(["two days"])
