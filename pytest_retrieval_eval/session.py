@@ -568,7 +568,8 @@ def _says_the_same(file: StagedFile) -> bool:
 
 
 def _put_in_place(file: StagedFile) -> None:
-    from pytest_retrieval_eval.collection.files import read_bytes, write_atomically
+    from pytest_retrieval_eval.collection.files import open_bytes, write_atomically
 
-    with write_atomically(Path(file.target)) as target:
-        target.write(read_bytes(Path(file.source)))
+    # With its byte order mark, where it has one: a file of gold spans stays as it is but for what moved.
+    with write_atomically(Path(file.target)) as target, open_bytes(Path(file.source)) as source:
+        target.write(source.read())

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -55,11 +55,11 @@ class Anchor:
 
 @dataclass(frozen=True, eq=False)
 class Anchors:
-    """What became of the spans, one row each; ``lengths`` has how many characters each document has today."""
+    """What became of the spans, one row each; ``texts`` has each document with gold as it is today."""
 
     spans: Spans
     rows: tuple[Anchor, ...]
-    lengths: Mapping[str, int] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def counts(self) -> Mapping[AnchorStatus, int]:
@@ -79,7 +79,7 @@ class Anchors:
     @cached_property
     def current(self) -> Spans:
         """The spans where their passages stand today, without those that are stale."""
-        spans = replace(self.spans, lengths=self.lengths)
+        spans = replace(self.spans, lengths={doc_id: len(text) for doc_id, text in self.texts.items()})
         moved = self.with_status("moved")
         if moved:
             start, end, texts, hashes = spans.start.copy(), spans.end.copy(), list(spans.texts), list(spans.hashes)
@@ -92,6 +92,19 @@ class Anchors:
         if not stale:
             return spans
         return spans.take(np.array([row for row in range(len(spans)) if row not in stale], np.int64))
+
+    @cached_property
+    def places(self) -> dict[str, list[Any]]:
+        """Of each document the digest of its text, and then start and end of all gold that stands in it today."""
+        spans = self.current
+        found: dict[str, set[tuple[int, int]]] = {}
+        for doc, start, end in zip(spans.doc.tolist(), spans.start.tolist(), spans.end.tolist(), strict=True):
+            found.setdefault(spans.doc_ids[doc], set()).add((start, end))
+        return {
+            doc_id: [text_hash(self.texts[doc_id]), *map(list, sorted(found[doc_id]))]
+            for doc_id in sorted(found)
+            if doc_id in self.texts
+        }
 
     def __str__(self) -> str:
         counts = self.counts
@@ -144,8 +157,8 @@ def check(spans: Spans, corpus: Corpus, old: Corpus | None = None) -> Anchors:
             source = Source(document.text)
         was = before.get(span.doc_id)
         found[row] = _anchor(row, span, source, None if was is None else was.text)
-    lengths = {doc_id: len(document.text) for doc_id, document in today.items()}
-    return Anchors(spans, tuple(anchor for anchor in found if anchor is not None), lengths)
+    texts = {doc_id: document.text for doc_id, document in today.items()}
+    return Anchors(spans, tuple(anchor for anchor in found if anchor is not None), texts)
 
 
 def _anchor(row: int, span: Span, source: Source, old: str | None) -> Anchor:

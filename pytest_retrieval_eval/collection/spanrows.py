@@ -34,7 +34,7 @@ _HASH = re.compile(r"(sha256:)?[0-9a-f]{64}")
 
 def text_hash(text: str) -> str:
     """``sha256:<hex>`` of a passage, as the ``hash`` of a span has it."""
-    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+    return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def read_spans(path: PathLike, normalize_ids: bool) -> Spans:

@@ -22,6 +22,7 @@ from pytest_retrieval_eval.collection.elsewhere import refuse_lfs_pointer
 from pytest_retrieval_eval.collection.files import read_bytes
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import DataError, GateError
+from pytest_retrieval_eval.gates.former import KEY, gold_places
 from pytest_retrieval_eval.gates.verdict import builtin
 from pytest_retrieval_eval.gates.wording import counted, listed, shown
 
@@ -67,7 +68,7 @@ def provenance(run: Run, dataset: Dataset) -> dict[str, object]:
 
     Keys: ``retriever``, ``dataset``, ``labels``, ``answers`` and ``spans`` (where there are some), ``query_set`` and
     ``corpus`` (digests), ``commit`` and ``dirty`` (None outside a git repository), ``time`` (UTC, ISO 8601, seconds),
-    ``versions``. The depth is the run's own.
+    ``versions``. The depth is the run's own, and ``gold`` (where gold spans stood) where it has that.
     """
     return {
         "retriever": run.name,
@@ -75,19 +76,20 @@ def provenance(run: Run, dataset: Dataset) -> dict[str, object]:
         **_label_digests(dataset),
         "query_set": queries_digest(dataset),
         "corpus": dataset.corpus_digest,
+        **gold_places(run, dataset),
         "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         **made_with(),
     }
 
 
 def described_run(run: Run) -> dict[str, Any]:
-    """Where a run comes from, as far as it says so."""
+    """Where a run comes from, as far as it says so; without where gold stood, which is as large as the gold."""
     return {
         "name": run.name,
         "source": run.source,
         "depth": run.depth,
         "queries": len(run.query_ids),
-        "header": builtin(run.header),
+        "header": builtin({key: value for key, value in run.header.items() if key != KEY}),
     }
 
 

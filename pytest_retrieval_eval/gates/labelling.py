@@ -32,8 +32,8 @@ class Labels:
     ``qrels`` has what is known of any side: what moved, and what nobody judged, is told from it. ``of`` gives those
     that a run is measured on, over the same queries. ``select`` are the queries that count (None: all), without those
     that ``failed`` to be labelled. ``complete`` says that every document that a measure looks at has a label. ``spans``
-    are the gold spans where their passages stand today, for a measure that reads those. ``unjudged`` are pairs without
-    a label in the first ranks of a run, and ``fill`` is the command that has them judged.
+    are the gold spans where their passages stand today, where the labels are made of them or the measure reads them.
+    ``unjudged`` are pairs without a label in the first ranks of a run, and ``fill`` is the command that has them judged.
     """
 
     qrels: Qrels
@@ -104,6 +104,7 @@ def label_runs(
         texts=labelling.texts,
         unjudged=labelling.unjudged,
         fill=labelling.fill,
+        spans=current_spans(dataset, options.allow_stale)[0] if "spans" in _names(options) else None,
     )
 
 

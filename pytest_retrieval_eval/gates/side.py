@@ -16,6 +16,7 @@ import numpy as np
 from pytest_retrieval_eval.collection.stages import Stages
 from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.gates.bench import stages_of
+from pytest_retrieval_eval.gates.former import refuse_former_texts
 from pytest_retrieval_eval.gates.hints import id_hint, part_hint
 from pytest_retrieval_eval.gates.wording import counted, listed, shown
 from pytest_retrieval_eval.measures.access import ACCESS
@@ -193,6 +194,8 @@ def open_run(
 def measure_side(opened: Opened, labels: Labels, measure: Measure, options: Options) -> Side:
     """A run measured on the labels of its comparison, or the ``GateError`` that says why that would mean nothing."""
     dataset, run, select = opened.dataset, opened.run, labels.select
+    if labels.spans is not None:
+        refuse_former_texts(opened.given, opened.label, dataset, select)
     judged_at = Measure.parse(f"judged@{cutoff_of(measure) or _JUDGED_K}")
     # A file that the measure does not read is not opened.
     kind = reads(measure)

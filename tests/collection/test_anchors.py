@@ -224,3 +224,12 @@ def test_gold_that_is_not_unique_is_never_put_at_another_passage(case):
     else:
         assert anchor.status == ("kept" if wanted == start else "moved")
         assert anchor.now.start == wanted
+
+
+def test_half_a_surrogate_pair_in_a_document_is_a_character_like_any_other():
+    """JSON can say it, and UTF-8 cannot."""
+    text = "sad \ud83d face, gold here"
+    one = Span("q", "d", text.index("gold"), text.index("gold") + 4, hash=text_hash("gold"))
+    came = check(Spans.of({"q": [one]}), Corpus.of({"d": "More: " + text}))
+    assert came.rows[0].status == "moved"
+    assert came.places["d"][1:] == [[one.start + 6, one.end + 6]]

@@ -10,6 +10,7 @@ from support import testdata
 
 from pytest_retrieval_eval import Chunk, Chunks, Dataset, GateError, GateFailure, Run, Span, Spans
 from pytest_retrieval_eval.collection.hits import Hit
+from pytest_retrieval_eval.gates.baselines import described_run, provenance
 from pytest_retrieval_eval.gates.verdict import Verdict
 from pytest_retrieval_eval.reports.text import explain
 
@@ -257,3 +258,59 @@ def with_offsets(run: Run, table: Chunks) -> Run:
 
 def holds(hit: Hit, span: Span) -> bool:
     return hit.doc_id == span.doc_id and hit.start < span.end and span.start < hit.end
+
+
+BEFORE = {f"d{i:02d}": f"Item {i}. {TEXT}And nothing else of note here." for i in range(6)}
+
+
+def shelf(corpus, text="Refunds take 14 days") -> Dataset:
+    """Gold at the same offsets in the file of spans, whatever became of the documents."""
+    at = BEFORE["d00"].index(text)
+    spans = {f"q{i}": [Span(f"q{i}", f"d{i:02d}", at, at + len(text), text=text)] for i in range(6)}
+    return Dataset.of(queries={f"q{i}": f"question {i}" for i in range(6)}, spans=spans, corpus=corpus, name="shelf")
+
+
+def whole(corpus) -> Run:
+    lists = {f"q{i}": [Hit(f"d{i:02d}#0", None, f"d{i:02d}", 0, len(corpus[f"d{i:02d}"]))] for i in range(6)}
+    return Run.of(lists, name="whole")
+
+
+@pytest.mark.parametrize(("measure", "labels"), [("span_recall@1", None), ("recall@1", "spans")])
+def test_a_baseline_of_a_former_text_is_no_yardstick(measure, labels):
+    """Moved gold against offsets that did not move would make the baseline look bad, and a bad retriever pass."""
+    old = whole(BEFORE)
+    old = old.with_header(**provenance(old, shelf(BEFORE)))
+    gate = f"{measure} >= baseline"
+    assert MemoryBench(shelf(BEFORE), whole(BEFORE), old).decide(gate, labels=labels).value == 1.0
+
+    edited = {**BEFORE, "d01": "p" * 90 + " " + BEFORE["d01"], "d02": "New: " + BEFORE["d02"]}
+    bench = MemoryBench(shelf(edited), whole(edited), old)
+    with pytest.raises(
+        GateError,
+        match=r"baseline main was saved when 2 gold spans stood elsewhere in 2 documents that were edited since "
+        r"\(d01, d02\)",
+    ):
+        bench.decide(gate, labels=labels)
+    # What is not looked at may have been edited, and so may what leaves the gold where it is.
+    some = Dataset.of(
+        queries={f"q{i}": {"text": "x", "tags": {"kept": i not in (1, 2)}} for i in range(6)},
+        spans=shelf(edited).spans,
+        corpus=edited,
+    )
+    assert MemoryBench(some, whole(edited), old).decide(gate, labels=labels, where={"kept": True}).reference == 1.0
+    behind = {doc: text + " More." for doc, text in BEFORE.items()}
+    assert MemoryBench(shelf(behind), whole(behind), old).decide(gate, labels=labels).reference == 1.0
+    # Saved again, it is one of today's texts; a run that is stored anew stays one of its own.
+    new = whole(edited)
+    again = new.with_header(**provenance(new, shelf(edited)))
+    assert MemoryBench(shelf(edited), new, again).decide(gate, labels=labels).reference == 1.0
+    assert provenance(old, shelf(edited))["gold"] == old.header["gold"]
+
+
+def test_gold_in_other_places_of_a_text_that_stayed_is_measured():
+    old = whole(BEFORE)
+    old = old.with_header(**provenance(old, shelf(BEFORE)))
+    verdict = MemoryBench(shelf(BEFORE, "14 days"), whole(BEFORE), old).decide("span_recall@1 >= baseline")
+    assert (verdict.value, verdict.reference) == (1.0, 1.0)
+    assert any("the gold spans have changed" in change for change in verdict.baseline_changes)
+    assert set(old.header) - set(described_run(old)["header"]) == {"gold"}  # as large as the gold

@@ -8,6 +8,7 @@ import shutil
 import pytest
 
 from pytest_retrieval_eval import Run
+from pytest_retrieval_eval.collection.files import BOM
 
 OLD = "Refunds take 14 days. Returns are free for members."
 NEW = "Since May: " + OLD
@@ -70,10 +71,14 @@ def test_case_51_moved_gold_is_measured_where_it_stands(project, shop):
 
 def test_moved_gold_is_written_once_the_session_has_ended(project, shop, dist):
     spans = shop(NEW)
+    spans.write_bytes(BOM + spans.read_bytes().replace(b"\n", b"\r\n"))
     result = project.run("--retrieval-reanchor=write", *dist)
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines([f"gold spans written: {spans}"])
-    rows = [json.loads(line) for line in spans.read_text().splitlines()]
+    written = spans.read_bytes()
+    assert written.startswith(BOM + b"{")
+    assert written.count(b"\r\n") == written.count(b"\n") == 2
+    rows = [json.loads(line) for line in written.decode("utf-8-sig").splitlines()]
     assert [(row["start"], row["text"]) for row in rows] == [(24, "14 days"), (33, "Returns are free")]
     again = project.run("--retrieval-reanchor=write", *dist)
     again.stdout.fnmatch_lines([f"gold spans of {spans}: 2 kept"])
