@@ -33,7 +33,8 @@ class Labels:
     that a run is measured on, over the same queries. ``select`` are the queries that count (None: all), without those
     that ``failed`` to be labelled. ``complete`` says that every document that a measure looks at has a label. ``spans``
     are the gold spans where their passages stand today, where the labels are made of them or the measure reads them.
-    ``unjudged`` are pairs without a label in the first ranks of a run, and ``fill`` is the command that has them judged.
+    ``unjudged`` are pairs without a label in the first ranks of a run, and ``fill`` is the command that has them
+    judged.
     """
 
     qrels: Qrels
