@@ -175,6 +175,14 @@ def _pool(arguments: argparse.Namespace, console: Console) -> Pool:
     return pool
 
 
+def judge_and_pool(arguments: argparse.Namespace, console: Console) -> tuple[Judge, Judgments, Pool]:
+    """The judge, the folder of judgments and the pool of the runs of a command line that needs all three."""
+    made, _ = _judge(arguments, needed=True)
+    if made is None:  # cannot be: it was needed
+        raise SettingsError("there is no judge")
+    return made, _judgments(arguments, ()), _pool(arguments, console)
+
+
 def _row(pair: Pair) -> dict[str, object]:
     row = {
         "query_id": pair.query_id,

@@ -12,7 +12,7 @@ from pytest_retrieval_eval.errors import did_you_mean
 from pytest_retrieval_eval.settings import CACHE, CACHE_MODES, JUDGMENTS
 
 # Commands of two words, beside those of the first word alone.
-_PAIRS = ("pool report", "judge validate")
+_PAIRS = ("pool report", "judge again", "judge validate")
 _RULES = ("mean", "noninferior", "significant", "each")
 
 
@@ -181,6 +181,18 @@ def _program() -> tuple[_Parser, dict[str, _Parser]]:
             "report.html"
         ),
     )
+    made["judge again"] = commands.add_parser(
+        "judge again",
+        help="Have a judge grade a sample of its pairs a second time, and say how far it agrees with itself.",
+        description=(
+            "Draws a sample of the pairs that a judge has graded, asks it for them once more, keeps the second grades "
+            "beside the first ones, which alone count, and says how far the two agree."
+        ),
+        epilog=(
+            "Exit status: 0 where each pair of the sample has a second grade, 1 where not, 2 where nothing could be "
+            "asked. Example: pytest-retrieval-eval judge again eval/handbook bm25.run.jsonl.gz --sample 200"
+        ),
+    )
     made["judge validate"] = commands.add_parser(
         "judge validate",
         help="Hold a judge's grades against held-out labels of people.",
@@ -193,6 +205,7 @@ def _program() -> tuple[_Parser, dict[str, _Parser]]:
         ),
     )
     _add_pool_report(made["pool report"])
+    _add_judge_again(made["judge again"])
     _add_judge_validate(made["judge validate"])
     _add_run(made["run"])
     _add_spans(made["spans"])
@@ -544,7 +557,13 @@ def _add_pool_report(parser: _Parser) -> None:
         help="A JSON file with the tags of each run by its name; the tag family is left out family by family, each "
         "other one is a factor. Without it, what the runs' own headers have as tags.",
     )
-    add("--second", metavar="FILE", help="The grades of another judge.")
+    add(
+        "--judgments",
+        metavar="DIR",
+        help="Take grades of this folder for the texts of the runs; QRELS is then the dataset that has the texts.",
+    )
+    add("--use", action="append", metavar="JUDGE", help="With --judgments, whose grades count (default: the only one).")
+    add("--second", metavar="FILE|JUDGE", help="The grades of another judge, a file or with --judgments its folder.")
     add("--people", metavar="FILE", help="The labels of people.")
     add("--again", metavar="FILE", help="The grades of the same judge for a sample, given a second time.")
     add("--before", metavar="FILE", help="Earlier judgments: whether the ranking stayed as it was.")
@@ -553,6 +572,18 @@ def _add_pool_report(parser: _Parser) -> None:
     add("--html", metavar="PATH", help="Also write the report as one HTML page.")
     _add_json(parser)
     parser.set_defaults(execute=_pool_report)
+
+
+def _add_judge_again(parser: _Parser) -> None:
+    add = parser.add_argument
+    add("dataset", metavar="DATASET", help="The dataset that has the texts of queries and documents.")
+    add("run", nargs="+", metavar="RUN", help="A run whose documents belong to the pool.")
+    add("--sample", type=_positive, default=100, metavar="N", help="How many pairs to ask for again (default: 100).")
+    add("--seed", type=_count, default=0, metavar="N", help="Which sample: the same for the same number (default: 0).")
+    _add_depth(parser)
+    _add_judgments(parser)
+    _add_json(parser)
+    parser.set_defaults(execute=_judge_again)
 
 
 def _add_judge_validate(parser: _Parser) -> None:
@@ -761,6 +792,12 @@ def _pool_report(arguments: argparse.Namespace, console: Console) -> int:
     from pytest_retrieval_eval.cli.studying import report
 
     return report(arguments, console)
+
+
+def _judge_again(arguments: argparse.Namespace, console: Console) -> int:
+    from pytest_retrieval_eval.cli.studying import again
+
+    return again(arguments, console)
 
 
 def _judge_validate(arguments: argparse.Namespace, console: Console) -> int:

@@ -1,28 +1,37 @@
-"""``pool report`` and ``judge validate``: what stored runs and judgments say, without asking anybody."""
+"""``pool report``, ``judge again`` and ``judge validate``: what runs and judgments say, and how far to believe it."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from dataclasses import asdict
+from contextlib import closing
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from pytest_retrieval_eval.cli.console import Console, json_text
 from pytest_retrieval_eval.cli.inputs import read_collection
+from pytest_retrieval_eval.cli.judging import judge_and_pool
+from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.collection.files import json_document, write_atomically
 from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.collection.run import Run
-from pytest_retrieval_eval.errors import DataError, SettingsError, did_you_mean
+from pytest_retrieval_eval.errors import DataError, GateError, SettingsError, did_you_mean
+from pytest_retrieval_eval.gates.wording import counted
+from pytest_retrieval_eval.labels.grading import fill
+from pytest_retrieval_eval.labels.judging.judge import judge_digest
 from pytest_retrieval_eval.labels.judging.requirements import JudgeCheck
-from pytest_retrieval_eval.reports.pool import html, report_text, stability_text
+from pytest_retrieval_eval.labels.judgments import Judgments
+from pytest_retrieval_eval.labels.pool import pool_of
+from pytest_retrieval_eval.reports.pool import agreement_lines, html, report_text, stability_text
 from pytest_retrieval_eval.reports.validation import validation_text
 from pytest_retrieval_eval.settings import JUDGMENTS
-from pytest_retrieval_eval.studies.agreement import grades_of
+from pytest_retrieval_eval.studies.agreement import agreement, grades_of, sample_pairs
 from pytest_retrieval_eval.studies.corrected import CorrectedPrecision, corrected_precision
 from pytest_retrieval_eval.studies.heldout import evidence_of
 from pytest_retrieval_eval.studies.judge_validation import validate_judge
 from pytest_retrieval_eval.studies.pool_report import pool_report
+from pytest_retrieval_eval.studies.stored import Repeated, graded_by, repeated_by, stored
 from pytest_retrieval_eval.studies.systems import named_runs, stability
 
 FAMILY = "family"
@@ -32,18 +41,22 @@ def report(arguments: argparse.Namespace, console: Console) -> int:
     """The command ``pool report``: status 1 where the ranking did not stay as it was."""
     if arguments.min_tau is not None and arguments.before is None:
         raise SettingsError("--min-tau goes with --before, the judgments before the pool grew")
-    qrels = read_collection(arguments.qrels, split=arguments.split).qrels
     runs = named_runs([Run.read(path) for path in arguments.run])
     for name, run in runs.items():
         for warning in run.warnings:
             console.note(f"{name}: {warning}")
+    labels = _of_folder(arguments, runs) if arguments.judgments is not None else _of_files(arguments)
+    qrels, people = labels.qrels, labels.people
+    if arguments.people is not None:
+        people = Qrels.read(arguments.people)
     tags = _tags(arguments.tags, runs)
     families = {name: str(row[FAMILY]) for name, row in tags.items() if FAMILY in row}
     if families and len(families) < len(runs):
         odd = next(name for name in runs if name not in families)
         raise SettingsError(f"the run {odd} has no tag {FAMILY}, and others have one: give it to every run, or to none")
-    known = grades_of(qrels)
-    again = None if arguments.again is None else grades_of(Qrels.read(arguments.again))
+    repeated = labels.repeated
+    if arguments.again is not None:
+        repeated = grades_of(labels.judge), grades_of(Qrels.read(arguments.again))
     found = pool_report(
         runs,
         qrels,
@@ -52,9 +65,10 @@ def report(arguments: argparse.Namespace, console: Console) -> int:
         rel=arguments.rel,
         families=families or None,
         tags={name: {tag: value for tag, value in row.items() if tag != FAMILY} for name, row in tags.items()},
-        second=None if arguments.second is None else Qrels.read(arguments.second),
-        people=None if arguments.people is None else Qrels.read(arguments.people),
-        repeated=None if again is None else (known, again),
+        judge=labels.judge,
+        second=labels.second,
+        people=people,
+        repeated=repeated,
         price=arguments.price,
     )
     stable = None
@@ -69,6 +83,70 @@ def report(arguments: argparse.Namespace, console: Console) -> int:
     else:
         console.write(report_text(found) + ("" if stable is None else "\n" + stability_text(stable)))
     return 0 if stable is None or stable.holds else 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Labels:
+    qrels: Qrels
+    judge: Qrels
+    people: Qrels | None = None
+    second: Qrels | None = None
+    repeated: Repeated | None = None
+
+
+def _of_files(arguments: argparse.Namespace) -> _Labels:
+    if arguments.use:
+        raise SettingsError("--use goes with --judgments, the folder that has the judge's grades")
+    qrels = read_collection(arguments.qrels, split=arguments.split).qrels
+    return _Labels(qrels, qrels, second=None if arguments.second is None else Qrels.read(arguments.second))
+
+
+def _of_folder(arguments: argparse.Namespace, runs: Mapping[str, Run]) -> _Labels:
+    """The labels of a folder of judgments, for the texts that the runs have."""
+    pool = pool_of(Dataset.read(arguments.qrels, split=arguments.split), list(runs.values()), arguments.depth)
+    judgments = Judgments.open(arguments.judgments, judges=tuple(arguments.use or ()))
+    found = stored(judgments, pool)
+    second = None
+    if arguments.second is not None:
+        if Path(arguments.second).is_file():
+            second = Qrels.read(arguments.second)
+        else:
+            other = Judgments.open(arguments.judgments, judges=(arguments.second,))
+            second = graded_by(other, other.chosen[0].name, pool)
+    return _Labels(found.qrels, found.judge, found.people, second, found.repeated)
+
+
+def again(arguments: argparse.Namespace, console: Console) -> int:
+    """The command ``judge again``: status 1 where a pair of the sample got no second grade."""
+    made, judgments, pool = judge_and_pool(arguments, console)
+    with closing(made):
+        digest = judge_digest(made, allow_floating=True)
+        kept = next((each for each in judgments.judges.values() if each.digest == digest), None)
+        if kept is None:
+            raise GateError(f"{judgments.folder} has no grades of this judge: there is no first time yet")
+        own = Judgments(judgments.folder, judges=[kept.name])
+        table = own.table(kept.name)
+        graded = {key for query in table.query_ids for key in table.of_query(query)}
+        known = {(key[0], "\x00".join(key[1:])): pair for key, pair in pool.pairs.items() if key in graded}
+        if not known:
+            raise GateError(f"{kept.name} has graded none of the {len(pool.pairs)} pairs: there is no first time yet")
+        sample = sample_pairs(known, arguments.sample, seed=arguments.seed)
+        pairs = [known[pair] for pair in sample]
+        filled = fill(judgments, made, pairs, repetition=1, also_people=True, allow_floating=True)
+    both = repeated_by(Judgments(judgments.folder, judges=[kept.name]), kept.name)
+    if both is None:
+        raise GateError(f"{kept.name} gave no second grade: {filled.stopped or 'each of the sample failed'}")
+    chosen = set(sample)
+    first, second = ({pair: grade for pair, grade in side.items() if pair in chosen} for side in both)
+    found = agreement(first, second)
+    if arguments.json:
+        console.write(json_text({"judge": kept.name, "asked": filled.graded, **asdict(found)}) + "\n")
+    else:
+        console.write("\n".join([f"{kept.name} against itself", *agreement_lines(found)]) + "\n")
+    missing = len(pairs) - found.n
+    if missing:
+        console.say(f"{counted(missing, 'pair')} of the sample got no second grade, and are asked for next time")
+    return 1 if missing else 0
 
 
 def _tags(path: str | None, runs: Mapping[str, Run]) -> dict[str, dict[str, object]]:

@@ -70,7 +70,7 @@ def sections(report: PoolReport) -> list[Section]:
     if report.families:
         parts.append(_families(report))
     if report.repeated is not None:
-        parts.append(Section("The judge against itself", _agreement(report.repeated)))
+        parts.append(Section("The judge against itself", agreement_lines(report.repeated)))
     if report.second is not None:
         parts.append(_judges("A second judge", report.second))
     if report.people is not None:
@@ -146,7 +146,7 @@ def _families(report: PoolReport) -> Section:
 
 def _judges(title: str, found: JudgesCompared) -> Section:
     lines = (
-        *_agreement(found.items),
+        *agreement_lines(found.items),
         f"systems by {found.measure} over {counted(found.queries, 'query', 'queries')}: "
         f"{_correlations(found.rankings)}",
         *_flips(found.rankings.flips),
@@ -154,7 +154,8 @@ def _judges(title: str, found: JudgesCompared) -> Section:
     return Section(title, lines)
 
 
-def _agreement(found: Agreement) -> tuple[str, ...]:
+def agreement_lines(found: Agreement) -> tuple[str, ...]:
+    """How far two sets of grades agree, a sentence each."""
     lines = [
         f"{found.same} of {counted(found.n, 'pair')} have the same grade: {_percent(found.share, found.interval)}, "
         f"kappa {_or_none(found.kappa)}",

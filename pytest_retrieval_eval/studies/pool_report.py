@@ -209,6 +209,7 @@ def pool_report(
     rel: float = 1.0,
     families: Mapping[str, str] | None = None,
     tags: Mapping[str, Mapping[str, object]] | None = None,
+    judge: Qrels | None = None,
     second: Qrels | None = None,
     people: Qrels | None = None,
     repeated: tuple[Mapping[Pair, float], Mapping[Pair, float]] | None = None,
@@ -217,8 +218,11 @@ def pool_report(
 ) -> PoolReport:
     """The report on a pool that is judged by ``qrels``; each further argument adds its part.
 
-    ``second`` are the grades of another judge, ``people`` those of people, ``repeated`` the grades of a sample the
-    first and the second time. ``depths`` are those of the cost curve: 1, 3, 5, 10, 20 up to ``depth`` without.
+    ``judge`` are the judge's own grades, where ``qrels`` have people's before them; these are what is held against
+    others. ``second`` are the grades of another judge, ``people`` those of people, ``repeated`` the grades of a sample
+    the first and the second time; where two have no pair in common, or none that is relevant, a note says so. Judges
+    and people are held against each other on the pairs that both have graded. ``depths`` are those of the cost curve:
+    1, 3, 5, 10, 20 up to ``depth`` without.
     """
     systems = named_runs(runs)
     pool = pooled(systems, depth, queries=qrels.query_ids)
@@ -231,9 +235,35 @@ def pool_report(
             f"{len(pool.brought) - judged} of the {len(pool.brought)} pairs of the pool are not judged: what is said "
             "of the systems may change with them"
         )
+    if people is not None:
+        labelled = sum(pair in pool.brought for pair in grades_of(people))
+        if 2 * labelled < len(pool.brought):
+            notes.append(
+                f"people have labelled {labelled} of the {len(pool.brought)} pairs of the pool: how they would rank "
+                "the systems is not to be told from so few"
+            )
+    own = qrels if judge is None else judge
     several = len(systems) > 1
     if not several:
         notes.append("one run has no ranking: families, judges, pairs, factors and depths are left out")
+    beside: dict[str, JudgesCompared] = {}
+    classes: PairClasses | None = None
+    for name, others in (("second", second), ("people", people)):
+        if not several or others is None:
+            continue
+        try:
+            # The first of the two rankings is the one that tau_AP takes for right.
+            two = (others, own) if name == "people" else (own, others)
+            beside[name] = compare_judges(systems, *two, measure, rel=rel)
+            if name == "people":
+                theirs, ours = grades_of(others), grades_of(own)
+                shared = [
+                    qrels_of({pair: side[pair] for pair in ours if pair in theirs}, own) for side in (ours, theirs)
+                ]
+                classes = classify_pairs(systems, shared[0], shared[1], measure)
+        except GateError as error:
+            what = "people" if name == "people" else "the second judge"
+            notes.append(f"{what} cannot be held against the judge: {error}")
     chosen = [each for each in (1, 3, 5, 10, 20) if each < depth] + [depth] if depths is None else list(depths)
     return PoolReport(
         depth=depth,
@@ -246,9 +276,9 @@ def pool_report(
         if several and families is not None
         else (),
         repeated=None if repeated is None else agreement(*repeated, rel=rel),
-        second=compare_judges(systems, qrels, second, measure, rel=rel) if several and second is not None else None,
-        people=compare_judges(systems, people, qrels, measure, rel=rel) if several and people is not None else None,
-        pairs=classify_pairs(systems, qrels, people, measure) if several and people is not None else None,
+        second=beside.get("second"),
+        people=beside.get("people"),
+        pairs=classes,
         factors=factors(systems, qrels, tags, measure) if several and tags else (),
         costs=cost_curve(systems, qrels, measure, chosen, price=price) if several else (),
         price=price,

@@ -136,7 +136,10 @@ def test_tags_that_do_not_fit(program, world):
         assert said in done.err
 
 
-@pytest.mark.parametrize(("command", "page"), [("pool report", "pool-report"), ("judge validate", "judge-validation")])
+@pytest.mark.parametrize(
+    ("command", "page"),
+    [("pool report", "pool-report"), ("judge again", "pool-report"), ("judge validate", "judge-validation")],
+)
 def test_every_option_is_on_the_page(program, command, page):
     text = (ROOT / "docs" / "how-to" / f"{page}.md").read_text(encoding="utf-8")
     help = program(*command.split(), "--help").out
