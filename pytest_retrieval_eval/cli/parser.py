@@ -130,6 +130,28 @@ def _program() -> tuple[_Parser, dict[str, _Parser]]:
                 "corpus.before.jsonl"
             ),
         ),
+        "correlate": commands.add_parser(
+            "correlate",
+            help="Hold what labels say of a list against what the reader answers from it.",
+            description=(
+                "For every query: a measure of the retrieved list on labels, against the score of the reader's answer "
+                "from the first k documents of that list. Prints rank correlations with their intervals and ceilings, "
+                "for each source of labels, and with several runs how the runs rank."
+            ),
+            epilog=(
+                "Example: pytest-retrieval-eval correlate eval/handbook bm25.run.jsonl dense.run.jsonl "
+                "--reader reader.yaml -k 1,5 --plot correlation.svg"
+            ),
+        ),
+        "efficiency": commands.add_parser(
+            "efficiency",
+            help="Time what labels from a reader cost, beside its answer from all documents.",
+            description=(
+                "Times a reader at each level: one document at a time, the documents of a query in one batch, the "
+                "answer end to end, and closed book: seconds, tokens and peak memory. No cache is used."
+            ),
+            epilog="Example: pytest-retrieval-eval efficiency eval/handbook bm25.run.jsonl --reader reader.yaml -k 5",
+        ),
     }
     made["stages"] = commands.add_parser(
         "stages",
@@ -207,6 +229,8 @@ def _program() -> tuple[_Parser, dict[str, _Parser]]:
     _add_pool_report(made["pool report"])
     _add_judge_again(made["judge again"])
     _add_judge_validate(made["judge validate"])
+    _add_correlate(made["correlate"])
+    _add_efficiency(made["efficiency"])
     _add_run(made["run"])
     _add_spans(made["spans"])
     _add_evaluate(made["evaluate"])
@@ -420,6 +444,95 @@ def _add_stages(parser: _Parser) -> None:
         help="A stage of the pipeline and its run, for measures such as lift(ndcg@10, from=fused); repeated, in "
         "pipeline order.",
     )
+def _add_correlate(parser: _Parser) -> None:
+    add = parser.add_argument
+    _add_study(parser)
+    add("run", nargs="+", metavar="RUN", help="The runs; with several, their ranking is correlated too.")
+    add(
+        "-k",
+        default="5",
+        metavar="K,…",
+        help="The reader answers from so many documents, and measures are cut there; several with commas (default: 5).",
+    )
+    add(
+        "-m",
+        "--measure",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="A measure without its cut-off, such as ndcg(gain=exp); repeated, or several with blanks or commas.",
+    )
+    add(
+        "--labels",
+        action="append",
+        metavar="SOURCE",
+        help="A source of labels, such as erag, qrels or contains(kilt); repeated, each has its own rows.",
+    )
+    add(
+        "--grades",
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="Grades in a file of judgments, such as a judge's, as one more source. May be repeated.",
+    )
+    add("--answer-metric", default="em", metavar="NAME", help="em (default), f1, rouge_l or accuracy.")
+    add(
+        "--normalise",
+        choices=("pool", "list"),
+        default="pool",
+        help="Whether what is relevant at all is that of all runs (default: pool) or of each list alone.",
+    )
+    add("--resamples", type=_positive, default=1000, metavar="N", help="Bootstrap resamples (default: 1000).")
+    add(
+        "--allow-failures",
+        type=_count,
+        default=0,
+        metavar="N",
+        help="Leave out up to N queries of which a reader or retriever failed (default: 0, an error).",
+    )
+    add("--cache", default=CACHE, metavar="DIR", help=f"The folder in which readings are kept (default: {CACHE}).")
+    add(
+        "--cache-mode",
+        choices=CACHE_MODES,
+        default="rw",
+        help="Look readings up and keep them (rw), only look up (ro), read all anew (refresh), or neither (off).",
+    )
+    add("--plot", metavar="FILE.svg", help="Also draw the correlations, their intervals and ceilings.")
+    parser.set_defaults(execute=_correlate)
+
+
+def _add_efficiency(parser: _Parser) -> None:
+    add = parser.add_argument
+    _add_study(parser)
+    add("run", metavar="RUN", help="The run whose documents are read.")
+    add("-k", type=_positive, default=5, metavar="K", help="Documents of each query (default: 5).")
+    add("--queries", type=_positive, default=20, metavar="N", help="Read those of N queries (default: 20).")
+    add(
+        "--batch",
+        type=_positive,
+        action="append",
+        default=[],
+        metavar="N",
+        help="Also time N prompts a batch, of several queries. May be repeated.",
+    )
+    add("--repeat", type=_positive, default=1, metavar="N", help="Time each row N times; the median (default: 1).")
+    parser.set_defaults(execute=_efficiency)
+
+
+def _add_study(parser: _Parser) -> None:
+    add = parser.add_argument
+    add("dataset", metavar="DATASET", help="The dataset: a folder with answers.jsonl and the texts of documents.")
+    add(
+        "--reader",
+        action="append",
+        required=True,
+        metavar="[NAME=]FILE|MODULE:NAME",
+        help="Who reads: a YAML or JSON file with a reader's settings, or an import string of it or of what makes it. "
+        "May be repeated.",
+    )
+    add("--split", metavar="NAME", help="Which qrels/NAME.tsv of a dataset folder (default: test).")
+    _add_where(parser)
+    _add_json(parser)
 
 
 def _add_cache(parser: _Parser) -> None:
@@ -812,3 +925,15 @@ def _cache(arguments: argparse.Namespace, console: Console) -> int:
     console.program = f"{PROGRAM} cache {arguments.what}"
     done: int = getattr(caching, arguments.what)(arguments, console)
     return done
+
+
+def _correlate(arguments: argparse.Namespace, console: Console) -> int:
+    from pytest_retrieval_eval.cli.correlating import correlate_labels
+
+    return correlate_labels(arguments, console)
+
+
+def _efficiency(arguments: argparse.Namespace, console: Console) -> int:
+    from pytest_retrieval_eval.cli.correlating import report_efficiency
+
+    return report_efficiency(arguments, console)

@@ -1,0 +1,162 @@
+"""``correlate`` and ``efficiency``: what labels foretell of a reader's answers, and what they cost."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from pytest_retrieval_eval.cli.console import Console, json_text
+from pytest_retrieval_eval.cli.inputs import parse_where, read_collection, select_queries, split_measures
+from pytest_retrieval_eval.cli.reading import here_first, imported, is_file, settings_in
+from pytest_retrieval_eval.collection.qrels import Qrels
+from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.errors import SettingsError
+from pytest_retrieval_eval.labels.source import ERAG, LabelSource
+from pytest_retrieval_eval.readers.cache import summary_line, told
+from pytest_retrieval_eval.readers.reading import Reader
+from pytest_retrieval_eval.readers.session import behind_cache
+from pytest_retrieval_eval.readers.store import ReadingCache
+
+DEFAULT = (ERAG, "qrels", "contains(kilt)")
+
+
+def correlate_labels(arguments: argparse.Namespace, console: Console) -> int:
+    """List scores from labels against answers end to end; as text or JSON, and as a chart."""
+    from pytest_retrieval_eval.reports.charts import check_chart, correlation_chart
+    from pytest_retrieval_eval.reports.studies import correlation_text
+    from pytest_retrieval_eval.studies.correlate import MEASURES, Given, correlate
+
+    chart = None if arguments.plot is None else check_chart(Path(arguments.plot))
+    dataset = read_collection(arguments.dataset, split=arguments.split)
+    grades = _named(arguments.grades, "--grades")
+    # Labels that the dataset does not have are no reason for an error unless somebody asked for them.
+    usual = [name for name in DEFAULT if name != "qrels" or len(dataset.qrels)]
+    labels: list[str | LabelSource] = [
+        *(arguments.labels or usual),
+        *(Given(name, Qrels.read(path)) for name, path in grades.items()),
+    ]
+    with _behind_cache(arguments, console) as readers:
+        study = correlate(
+            dataset,
+            _runs(arguments.run),
+            readers,
+            labels=labels,
+            measures=split_measures(arguments.measure) or MEASURES,
+            ks=_ks(arguments.k),
+            answer_metric=arguments.answer_metric,
+            normalise=arguments.normalise,
+            select=select_queries(dataset, parse_where(arguments.where)),
+            allow_failures=arguments.allow_failures,
+            resamples=arguments.resamples,
+        )
+    for note in study.notes:
+        console.note(note)
+    for query, why in study.failed.items():
+        console.note(f"{query} is left out: {why}")
+    console.write(json_text(study.to_dict()) + "\n" if arguments.json else correlation_text(study))
+    if chart is not None:
+        correlation_chart(study, chart)
+        console.say(f"wrote {chart}")
+    return 0
+
+
+def report_efficiency(arguments: argparse.Namespace, console: Console) -> int:
+    """What each level of reading costs; nothing is looked up in a cache."""
+    from pytest_retrieval_eval.reports.studies import efficiency_text
+    from pytest_retrieval_eval.studies.efficiency import efficiency
+
+    dataset = read_collection(arguments.dataset, split=arguments.split)
+    given = _given(arguments.reader)
+    try:
+        with here_first():
+            study = efficiency(
+                dataset,
+                Run.read(arguments.run),
+                {name: reader for name, (reader, _) in given.items()},
+                k=arguments.k,
+                queries=arguments.queries,
+                batches=arguments.batch,
+                repeat=arguments.repeat,
+                roots={name: root for name, (_, root) in given.items()},
+                select=select_queries(dataset, parse_where(arguments.where)),
+            )
+    finally:
+        for reader, _ in given.values():
+            if not isinstance(reader, Mapping):
+                reader.close()
+    for note in study.notes:
+        console.note(note)
+    console.write(json_text(study.to_dict()) + "\n" if arguments.json else efficiency_text(study))
+    return 0
+
+
+@contextmanager
+def _behind_cache(arguments: argparse.Namespace, console: Console) -> Iterator[dict[str, Reader]]:
+    """The readers behind the cache; what they did is said at the end, however it ends."""
+    given = _given(arguments.reader)
+    fill = "the same command with --cache-mode rw"
+    with here_first(), ReadingCache(arguments.cache, arguments.cache_mode, fill=fill) as cache:
+        readers: dict[str, Reader] = {name: behind_cache(one, root, cache) for name, (one, root) in given.items()}
+        try:
+            yield readers
+        finally:
+            counters, notes = told(cache)
+            for reader in readers.values():
+                reader.close()
+            for note in notes:
+                console.note(note)
+            console.say(summary_line(counters))
+
+
+def _given(texts: Sequence[str]) -> dict[str, tuple[Mapping[str, object] | Reader, Path]]:
+    """Each reader by its name, as settings or as it is, and the folder that its paths are relative to."""
+    found: dict[str, tuple[Mapping[str, object] | Reader, Path]] = {}
+    with here_first():
+        for name, what in _named(texts, "--reader").items():
+            found[name] = settings_in(what) if is_file(what) else (imported(what), Path.cwd())
+    return found
+
+
+def _named(texts: Sequence[str], option: str) -> dict[str, str]:
+    """``NAME=WHAT`` by name; without a name that of the file, or of the object.
+
+    >>> _named(["small=a.yaml", "readers/big.yaml", "myapp.readers:make"], "--reader")
+    {'small': 'a.yaml', 'big': 'readers/big.yaml', 'make': 'myapp.readers:make'}
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, what = text.partition("=")
+        if not equals:
+            name, what = text.rpartition(":")[2] if ":" in text and not Path(text).suffix else Path(text).stem, text
+        if not name or not what:
+            raise SettingsError(f"{option} {text}: expected NAME=FILE, or what has a name of its own")
+        if name in found:
+            raise SettingsError(f"{option}: two are called {name}; name them apart with NAME=FILE")
+        found[name] = what
+    return found
+
+
+def _runs(texts: Sequence[str]) -> dict[str, Run]:
+    """The runs by the names that tell them apart."""
+    runs = {}
+    for path in texts:
+        run = Run.read(path)
+        name = run.name or Path(path).name
+        if name in runs:
+            raise SettingsError(f"two runs are called {name}: {path} and another; give their files different names")
+        runs[name] = run
+    return runs
+
+
+def _ks(text: str) -> list[int]:
+    """``1,3,5``.
+
+    >>> _ks("1,3,5")
+    [1, 3, 5]
+    """
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() for part in parts):
+        raise SettingsError(f"-k {text}: expected whole numbers with commas, such as 1,3,5")
+    return [int(part) for part in parts]
