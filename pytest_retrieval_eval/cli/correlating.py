@@ -129,7 +129,8 @@ def _named(texts: Sequence[str], option: str) -> dict[str, str]:
     for text in texts:
         name, equals, what = text.partition("=")
         if not equals:
-            name, what = text.rpartition(":")[2] if ":" in text and not Path(text).suffix else Path(text).stem, text
+            imports = ":" in text and not is_file(text)
+            name, what = text.rpartition(":")[2] if imports else Path(text).stem, text
         if not name or not what:
             raise SettingsError(f"{option} {text}: expected NAME=FILE, or what has a name of its own")
         if name in found:
