@@ -444,6 +444,8 @@ def _add_stages(parser: _Parser) -> None:
         help="A stage of the pipeline and its run, for measures such as lift(ndcg@10, from=fused); repeated, in "
         "pipeline order.",
     )
+
+
 def _add_correlate(parser: _Parser) -> None:
     add = parser.add_argument
     _add_study(parser)
