@@ -35,7 +35,7 @@ def test_help_of_the_program_says_what_the_exit_status_means(program):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "pytest-retrieval-eval: a command is missing: run, evaluate, compare, cache, spans, pool, judge; see "),
+        ((), "pytest-retrieval-eval: a command is missing: run, evaluate, compare, cache, spans, correlate, "),
         (
             ("evalute", "a", "b"),
             "pytest-retrieval-eval: there is no command 'evalute'; did you mean evaluate?; see ",
