@@ -14,6 +14,7 @@ import argparse
 import json
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import bm25s
@@ -42,6 +43,7 @@ SUFFIXES = (
 )  # fmt: skip
 
 
+@cache
 def stem(word: str) -> str:
     """Strip one English suffix from a lower-case word, so that "encrypted" and "encryption" meet.
 

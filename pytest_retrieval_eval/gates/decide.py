@@ -67,6 +67,7 @@ from pytest_retrieval_eval.gates.verdict import Interval, QueryDiff, Status, Ver
 from pytest_retrieval_eval.gates.wording import counted, listed, means, shown
 from pytest_retrieval_eval.labels.scorable import scorable
 from pytest_retrieval_eval.labels.source import ERAG
+from pytest_retrieval_eval.measures.access import ACCESS
 from pytest_retrieval_eval.measures.evaluate import evaluate
 from pytest_retrieval_eval.measures.evidence import TIMES, is_labelled
 from pytest_retrieval_eval.measures.names import Measure
@@ -399,7 +400,7 @@ def _common(case: Case) -> dict[str, Any]:
         "operator": gate.operator,
         "dataset": side.dataset.name,
         "run": side.run.name,
-        "labels": labels_text(options) if side.by_judgment else side.evaluation.kind,
+        "labels": _labels_of(side, options),
         "where": side.where,
         "stage": options.stage or "",
         "rule": options.rule,
@@ -415,6 +416,13 @@ def _common(case: Case) -> dict[str, Any]:
         "judged_k": side.judged_at.cutoff if side.by_judgment else None,
         "provenance": _provenance(case) if getattr(case.bench, "provenance", False) and not case.slice else {},
     }
+
+
+def _labels_of(side: Side, options: Options) -> str:
+    """The source of the labels; of other evidence its kind, and nothing where it is no labels."""
+    if side.by_judgment:
+        return labels_text(options)
+    return side.evaluation.kind if side.evaluation.kind != ACCESS else ""
 
 
 def _provenance(case: Case) -> dict[str, Any]:

@@ -52,8 +52,9 @@ class Trail:
         down = [place for place in range(1, len(ranks)) if ranks[place - 1] and ranks[place] > ranks[place - 1]]
         if not down:
             return f"never ranked higher than by {self.steps[0].name}", self._all(ranks)
-        # Where it fell furthest, by what a reader of the list sees.
-        worst = max(down, key=lambda place: 1 / ranks[place - 1] - 1 / ranks[place])
+        # Where it crossed the cut-off for the last time, else where it fell furthest in proportion.
+        out = [place for place in down if self.cutoff and ranks[place - 1] <= self.cutoff < ranks[place]]
+        worst = out[-1] if out else max(down, key=lambda place: ranks[place] / ranks[place - 1])
         by = self.steps[worst].name
         return f"ranked down by {by}", f"ranked down by {by}: rank {ranks[worst - 1]} → {ranks[worst]}"
 

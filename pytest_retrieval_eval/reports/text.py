@@ -279,7 +279,8 @@ def _query(verdict: Verdict, query: QueryDiff) -> list[str]:
         lines += [] if move.fate is None else [f"           {shown(move.fate, WIDTH - 12)}"]
         lines += _said(move)
     if len(query.moves) > _MOVES:
-        lines.append(f"    … and {counted(len(query.moves) - _MOVES, 'more relevant document')}")
+        what = "more document" if verdict.measure.partition("@")[0] == "leaks" else "more relevant document"
+        lines.append(f"    … and {counted(len(query.moves) - _MOVES, what)}")
     if query.intruders:
         lines.append(_intruders(query.intruders))
         for move in query.intruders[:_INTRUDERS]:

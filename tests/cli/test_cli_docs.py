@@ -82,7 +82,7 @@ def test_the_tests_on_the_pages_pass(handbook):
     assert "8 passed" in done.stdout
 
 
-COMMANDS = ("run", "evaluate", "compare", "spans", "correlate", "efficiency")
+COMMANDS = ("run", "evaluate", "compare", "spans", "stages", "correlate", "efficiency")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

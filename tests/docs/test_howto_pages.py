@@ -18,6 +18,7 @@ from support import ROOT
         "how-to/erag.md",
         "how-to/new-chunker.md",
         "how-to/stale-gold.md",
+        "how-to/pipeline.md",
         "how-to/latency.md",
         "how-to/judge-validation.md",
         "how-to/pool-report.md",

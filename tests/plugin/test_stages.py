@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
+from support import HITS, ROOT, TEXTS
 
 FUSED = {"q1": ["a"], "q2": ["b"], "q3": ["c", "d"], "q4": ["b", "d"]}  # recall@2 is 1
 BM25 = {"q1": ["b", "a"], "q2": ["a"], "q3": ["c"], "q4": ["a"]}  # recall@2 is (1 + 0 + .5 + 0) / 4 = 0.375
@@ -156,3 +160,33 @@ def test_a_wrong_name_in_the_ini_file_ends_the_session(pipeline):
     result = pipeline.run()
     assert result.ret == 4
     result.stderr.fnmatch_lines(["*retrieval_stages: the name 'a.b' is made of other characters*"])
+
+
+def test_the_blocks_of_the_page_are_real(project, dist):
+    page = (ROOT / "docs" / "how-to" / "pipeline.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```(?:python|yaml)\n(.*?)```", page, re.DOTALL)
+    conftest, tests, gates = blocks[0], blocks[1], blocks[-1]
+    assert "def retrieval_stages" in conftest
+    assert "nothing-leaks" in gates
+    package = project.path / "myapp"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "search.py").write_text(
+        f"HITS = {HITS!r}\nTEXTS = {dict(zip(TEXTS.values(), TEXTS, strict=True))!r}\n"
+        "def bm25(query):\n    return HITS[TEXTS[query]]\n"
+        "def dense(query):\n    return ['d', 'b']\n"
+    )
+    project.run_file("runs/reranked.trec", FUSED)
+    (project.path / "conftest.py").write_text(conftest)
+    folder = project.path / "eval/small"
+    rows = [{"_id": query, "text": text, "roles": ["staff"]} for query, text in TEXTS.items()]
+    (folder / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    docs = [{"_id": doc, "text": "", "roles": ["staff"]} for doc in "abcd"]
+    (folder / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in docs))
+    project.test(tests)
+    project.gates(f"defaults: {{stage: reranked}}\n{gates}")
+    project.ini("pythonpath = .")
+    arguments = ("--retrieval-update=new", *dist)
+    project.run(*arguments, own_process=True).assert_outcomes(passed=4)
+    stored = [path.name for path in (folder / "baselines").iterdir()]
+    assert stored == ["main.bm25.run.jsonl.gz"]
