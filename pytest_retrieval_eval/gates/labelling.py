@@ -72,6 +72,8 @@ def label_runs(
     ``reading`` is the one source of the labels where the caller has it already, with what it has read.
     """
     if "spans" in _names(options):
+        if options.unit == "document":
+            raise GateError("labels=spans are of chunks, and unit='document' ranks documents: leave one of them out")
         _tell(bench, dataset)
     sources = [source_of(name, bench, options) for name in _names(options)] if reading is None else [reading]
     made = combined([tolerating(each, options.allow_stale) for each in sources])
@@ -97,7 +99,8 @@ def label_runs(
         qrels=several[0] if len(several) == 1 else _union(several),
         of=lambda run: of[id(run)],
         select=_without(select, failed, several[0], dataset),
-        complete=made.pooled,
+        # A query that only judgments know may have documents that nobody has judged.
+        complete=all(each.pooled for each in sources),
         failed=failed,
         notes=tuple(notes),
         said=labelling.said if made.name != "qrels" else None,

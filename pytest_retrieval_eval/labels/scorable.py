@@ -46,7 +46,7 @@ def scorable(dataset: Dataset, select: frozenset[str] | None, needs: str) -> Sco
         answers,
         known,
         (
-            f"{len(without)} {'query has' if one else 'queries have'} no gold answer, cannot be scored by "
-            f"{needs}, and {'is' if one else 'are'} not counted: {', '.join(without[:5])}{more}",
+            f"{len(without)} {'query has' if one else 'queries have'} no gold answer, and {'is' if one else 'are'} not "
+            f"labelled by {needs}: {', '.join(without[:5])}{more}",
         ),
     )

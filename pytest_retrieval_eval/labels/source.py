@@ -131,7 +131,7 @@ class FirstOf:
         def said(query_id: str, doc_id: str) -> str | None:
             return next((line for each in made if (line := each.said(query_id, doc_id)) is not None), None)
 
-        # What one source cannot label another may; a query is lost where all that could know it failed.
+        # A query that one source failed on is lost: nobody knows which of its pairs that source would have labelled.
         failed = {query: why for each in made for query, why in each.failed.items()}
         return Labelling(
             qrels_of,

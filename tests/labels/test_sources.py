@@ -371,3 +371,23 @@ def test_parts_that_no_text_can_be_of():
     with pytest.raises(GateError, match="chunks has another part under that id, so that its text is nowhere"):
         bench_of(of_parts(("0", 18, 47)), None, dataset).decide("hit@2 >= 0", **KILT)
     assert bench_of(of_parts(("0", 0, 18)), None, dataset).decide("hit@2 >= 0", **KILT).value == 1
+
+
+def test_what_only_judgments_know_may_hang_on_unjudged_documents():
+    """q4 has no answers: of its list one document is judged, and the other may be relevant."""
+    dataset = dataset_of(qrels={"q4": {"rain": 1}})
+    run = {**GOOD, "q4": ["city", "rain"]}
+    verdict = bench_of(run, None, dataset).decide("hit@1 >= 0.4", labels=["qrels", "contains(kilt)"])
+    assert (verdict.value, verdict.n) == (2 / 4, 4)
+    assert verdict.bounds[0] == (2 / 4, 3 / 4)
+    assert verdict.judged == (3 / 4, None)
+    # What is said of the queries without answers is true, although q4 counts.
+    assert any("1 query has no gold answer, and is not labelled by contains(kilt): q4" in n for n in verdict.notes)
+    assert not any("not counted" in note for note in verdict.notes)
+    assert bench_of(run, None, dataset).decide("hit@1 >= 0.4", **KILT).bounds == (None, None)
+
+
+def test_labels_of_chunks_and_a_ranking_of_documents():
+    dataset = Dataset.of(spans={"q": [("guide", 0, 9)]}, chunks=Chunks.of({"a": Chunk("guide", 0, 18)}), name="shop")
+    with pytest.raises(GateError, match="labels=spans are of chunks, and unit='document' ranks documents"):
+        MemoryBench(dataset, {"q": ["a"]}).decide("hit@1 >= 0.5", labels="spans", unit="document")
