@@ -23,7 +23,7 @@ from pytest_retrieval_eval.labels.judging.judge import judge_digest
 from pytest_retrieval_eval.labels.judging.requirements import JudgeCheck
 from pytest_retrieval_eval.labels.judgments import Judgments
 from pytest_retrieval_eval.labels.pool import pool_of
-from pytest_retrieval_eval.reports.pool import agreement_lines, html, report_text, stability_text
+from pytest_retrieval_eval.reports.pool import agreement_lines, document, html, report_text, stability_text
 from pytest_retrieval_eval.reports.validation import validation_text
 from pytest_retrieval_eval.settings import JUDGMENTS
 from pytest_retrieval_eval.studies.agreement import agreement, grades_of, sample_pairs
@@ -79,7 +79,7 @@ def report(arguments: argparse.Namespace, console: Console) -> int:
         with write_atomically(arguments.html) as file:
             file.write(html(found, stable).encode())
     if arguments.json:
-        console.write(json_text({**asdict(found), "stability": None if stable is None else asdict(stable)}) + "\n")
+        console.write(json_text(document(found, stable)) + "\n")
     else:
         console.write(report_text(found) + ("" if stable is None else "\n" + stability_text(stable)))
     return 0 if stable is None or stable.holds else 1
@@ -194,10 +194,10 @@ def validate(arguments: argparse.Namespace, console: Console) -> int:
             weights=evidence.weights,
         )
     if arguments.json:
-        document: dict[str, Any] = {"judge": evidence.judge, **asdict(found)}
+        told: dict[str, Any] = {"judge": evidence.judge, **asdict(found)}
         if corrected is not None:
-            document["corrected"] = asdict(corrected)
-        console.write(json_text(document) + "\n")
+            told["corrected"] = asdict(corrected)
+        console.write(json_text(told) + "\n")
     else:
         console.write(validation_text(found, evidence.judge))
         if corrected is not None:

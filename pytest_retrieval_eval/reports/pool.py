@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import import_module, resources
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -37,6 +37,15 @@ class Section:
 def report_text(report: PoolReport) -> str:
     """The report for a terminal."""
     return "\n\n".join(_plain(section) for section in sections(report)) + "\n"
+
+
+def document(report: PoolReport, stability: Stability | None = None) -> dict[str, Any]:
+    """All numbers of a report, in builtin types."""
+    found = asdict(report)
+    found["reuse"] |= {"share": report.reuse.share, "factor": report.reuse.factor}
+    if report.pairs is not None:
+        found["pairs"]["counts"] = {kind: report.pairs.count(kind) for kind in ("same", "tie", "noise", "conflict")}
+    return {**found, "stability": None if stability is None else asdict(stability)}
 
 
 def stability_text(stability: Stability) -> str:

@@ -41,6 +41,12 @@ def pooled(runs: Runs, depth: int = DEPTH, *, queries: Iterable[str] | None = No
         raise SettingsError(f"the depth of a pool is {depth}; expected 1 or more")
     systems = named_runs(runs)
     wanted = None if queries is None else set(queries)
+    for name, run in systems.items():
+        if run.depth is not None and run.depth < depth:
+            raise GateError(
+                f"the run {name} declares depth {run.depth}, and the pool is {depth} deep: retrieve {depth} hits a "
+                f"query, or take a pool of depth {run.depth}"
+            )
     brought: dict[Pair, int] = {}
     for place, run in enumerate(systems.values()):
         bit = 1 << place

@@ -67,7 +67,7 @@ def test_the_report_as_json_and_as_a_page_that_loads_nothing(program, world):
     done = report(program, world, "--json", "--html", str(page))
     found = json.loads(done.out)
     assert (found["reuse"]["unique"], found["table"]["rows"][0]["name"]) == (9, "dense<i>")
-    assert found["stability"] is None
+    assert (found["reuse"]["share"], found["stability"], found["pairs"]) == (0.25, None, None)
     text = page.read_text()
     seen = []
 

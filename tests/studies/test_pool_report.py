@@ -75,6 +75,8 @@ def test_what_is_no_pool():
         pooled(runs_of({"one": {"q": ["a"]}}), 0)
     with pytest.raises(GateError, match="no document for any query"):
         pooled(runs_of({"one": {"q": []}}), 3)
+    with pytest.raises(GateError, match="declares depth 2, and the pool is 3 deep"):
+        pooled([Run.of({"q": ["a", "b"]}, name="one", depth=2)], 3)
     with pytest.raises(DataError, match="two runs have the name one"):
         pooled([Run.of({"q": ["a"]}, name="one"), Run.of({"q": ["b"]}, name="one")], 3)
 
@@ -138,6 +140,22 @@ def test_precision_and_dcg_of_a_judged_system_never_move(hits, grades, more, k):
     assert before.ranks.dcg(gain, k).tolist() == after.ranks.dcg(gain, k).tolist()
     recall = [evaluate(qrels, run, f"recall@{k}")[f"recall@{k}"].mean for qrels in (small, large)]
     assert recall[0] >= recall[1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    lists,
+    lists,
+    st.dictionaries(st.sampled_from(DOCS), st.integers(0, 3), min_size=1),
+    st.dictionaries(st.sampled_from("ijklmn"), st.integers(0, 3), min_size=1),
+    st.sampled_from(["ndcg@3", "recall@3", "map", "ndcg(gain=exp)@5"]),
+)
+def test_two_judged_systems_keep_their_order_within_a_query(one, two, grades, more, measure):
+    judged = {**dict.fromkeys([*one, *two], 0), **grades, "h": 3}
+    small, large = Qrels.of({"q": judged}), Qrels.of({"q": {**judged, **more}})
+    runs = [Run.of({"q": hits}) for hits in (one, two)]
+    before, after = ([evaluate(qrels, run, measure)[measure].mean for run in runs] for qrels in (small, large))
+    assert np.sign(round(before[0] - before[1], 12)) == np.sign(round(after[0] - after[1], 12))
 
 
 A, B = {"q1": ["a"], "q2": ["x"]}, {"q1": ["x"], "q2": ["b"]}
@@ -321,6 +339,17 @@ def test_the_whole_report_of_a_small_world():
     assert report.pairs.same == 3
     assert [point.depth for point in report.costs] == [1, 2]
     assert report.notes == ()
+
+
+def test_what_others_cannot_say_is_a_note():
+    others = {"q1": {"zzz": 1}}
+    report = pool_report(
+        runs_of(FAMILY), Qrels.of(GOLD), "precision@2", depth=2, people=Qrels.of(others), second=Qrels.of(others)
+    )
+    assert (report.people, report.pairs, report.second) == (None, None, None)
+    assert "people have labelled 0 of the 9 pairs of the pool" in report.notes[0]
+    assert "the second judge cannot be held against the judge: no pair of query and document" in report.notes[1]
+    assert "people cannot be held against the judge" in report.notes[2]
 
 
 def test_a_report_says_what_is_not_judged_and_what_one_run_cannot_tell():
