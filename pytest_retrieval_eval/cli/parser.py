@@ -188,6 +188,13 @@ def _program() -> tuple[_Parser, dict[str, _Parser]]:
             "pytest-retrieval-eval judge pairs.jsonl --judge judge.yaml --max-calls 500"
         ),
     )
+    made["judgments"] = commands.add_parser(
+        "judgments",
+        help="Look after a folder of judgments: check, compact, show, worksheet, import, export.",
+        description="Looks after a folder of judgments.",
+        epilog="Example: pytest-retrieval-eval judgments import sheet.csv --source ann --as heldout",
+    )
+    _add_kept(made["judgments"])
     _add_pool(made["pool"])
     _add_judge(made["judge"])
     made["pool report"] = commands.add_parser(
@@ -576,6 +583,59 @@ def _add_cache(parser: _Parser) -> None:
         command(name, help).add_argument("place", metavar="URL", help="A folder, or a URL that fsspec knows.")
 
 
+def _add_kept(parser: _Parser) -> None:
+    commands = parser.add_subparsers(dest="what", required=True, metavar="WHAT", parser_class=_Parser)
+
+    def command(name: str, help: str, *, use: bool = True) -> _Parser:
+        made: _Parser = commands.add_parser(name, help=help, description=help)
+        _add_judgments(made, judge=False, contradictions=use)
+        if use:
+            _add_use(made)
+        made.set_defaults(execute=_kept)
+        parser.inner.append(made)
+        return made
+
+    def texts(made: _Parser, needed: bool = False) -> None:
+        made.add_argument("--dataset", required=needed, metavar="DATASET", help="The dataset that has the texts.")
+        made.add_argument("--split", metavar="NAME", help="Which qrels/NAME.tsv of a dataset folder (default: test).")
+
+    command("check", "Say what is wrong with a folder of judgments; status 1 where anything is.", use=False)
+    command("compact", "Put journals into the files, and tidy files that were merged.", use=False)
+    made = command("show", "Print, tab-separated, each judge and source of labels, with counts and grades.")
+    made.add_argument("--query", metavar="ID", help="Print every grade of this query instead.")
+    made = command("worksheet", "Write a sample of graded pairs as CSV, without the grades, for people to fill.")
+    made.add_argument("--dataset", required=True, metavar="DATASET", help="The dataset that has the texts.")
+    made.add_argument("--run", action="append", required=True, metavar="RUN", help="A run of the pool; repeatable.")
+    _add_depth(made)
+    add = made.add_argument
+    add("-o", "--output", required=True, metavar="FILE", help="Where to write the worksheet.")
+    add("--sample", type=_positive, default=100, metavar="N", help="How many pairs (default: 100).")
+    add(
+        "--min-not-relevant",
+        type=_count,
+        default=50,
+        metavar="N",
+        help="At least so many of them are not relevant to the judge (default: 50).",
+    )
+    add("--rel", type=float, default=1.0, metavar="G", help="The grade from which on it is relevant (default: 1).")
+    add("--seed", type=_count, default=0, metavar="N", help="Another number draws another sample (default: 0).")
+    made = command("import", "Take in labels of people: a worksheet, a table with grades, or qrels.", use=False)
+    add = made.add_argument
+    add("file", metavar="FILE", help="CSV or TSV with query_id, doc_id and grade, or qrels.")
+    add("--source", required=True, metavar="NAME", help="The name of the file that keeps them, human/NAME.jsonl.")
+    add("--by", metavar="NAME", help="Who gave them (default: the source).")
+    add(
+        "--as",
+        dest="as_split",
+        choices=("dev", "heldout"),
+        help="dev: to write a judge's prompt with; heldout: to validate a judge with.",
+    )
+    texts(made)
+    made = command("export", "Write the grades that count: *.csv, or TREC qrels for the texts of a dataset.")
+    made.add_argument("file", metavar="FILE", help="Where to write them.")
+    texts(made)
+
+
 def _add_pool(parser: _Parser) -> None:
     add = parser.add_argument
     add("dataset", metavar="DATASET", help="The dataset that has the texts of queries and documents.")
@@ -626,7 +686,7 @@ def _add_depth(parser: _Parser) -> None:
     parser.add_argument("--split", metavar="NAME", help="Which qrels/NAME.tsv of a dataset folder (default: test).")
 
 
-def _add_judgments(parser: _Parser, *, judge: bool = True) -> None:
+def _add_judgments(parser: _Parser, *, judge: bool = True, contradictions: bool = True) -> None:
     parser.add_argument(
         "--judgments",
         default=JUDGMENTS,
@@ -640,6 +700,8 @@ def _add_judgments(parser: _Parser, *, judge: bool = True) -> None:
             help="The judge: a YAML or JSON file with its settings, or an import string of it or of what makes it "
             "(default: judge.yaml in the folder of judgments).",
         )
+    if not contradictions:
+        return
     parser.add_argument(
         "--contradictions",
         choices=("refuse", "first", "max", "median"),
@@ -889,6 +951,15 @@ def _compare(arguments: argparse.Namespace, console: Console) -> int:
 
     with plugged(arguments.plugin):
         return compare_runs(arguments, console)
+
+
+def _kept(arguments: argparse.Namespace, console: Console) -> int:
+    from pytest_retrieval_eval.cli import judgments
+
+    console.program = f"{PROGRAM} judgments {arguments.what}"
+    name = "import_" if arguments.what == "import" else arguments.what
+    done: int = getattr(judgments, name)(arguments, console)
+    return done
 
 
 def _pool(arguments: argparse.Namespace, console: Console) -> int:

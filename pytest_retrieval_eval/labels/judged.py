@@ -98,6 +98,13 @@ class Judged:
             fill=self._fill,
         )
 
+    def qrels(self, dataset: Dataset) -> Qrels:
+        """The grades that hold for the texts that a dataset has today; none at all is a GateError."""
+        found = self._of(dataset).qrels
+        if not len(found):
+            raise GateError(f"{self.judgments.folder} has no grade for the texts of {dataset.name or 'the dataset'}")
+        return found
+
     # --- what is judged ----------------------------------------------------------------------------------
 
     def _of(self, dataset: Dataset) -> _Known:

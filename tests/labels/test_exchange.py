@@ -1,0 +1,181 @@
+"""Judgments on their way to people and back, and from and to qrels and tables."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+
+from pytest_retrieval_eval.cli import main
+from pytest_retrieval_eval.collection.dataset import Dataset
+from pytest_retrieval_eval.collection.qrels import Qrels
+from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.errors import DataError, GateError, SettingsError
+from pytest_retrieval_eval.labels.exchange import export_qrels, export_rows, read_labels, write_worksheet
+from pytest_retrieval_eval.labels.grading import fill
+from pytest_retrieval_eval.labels.judging.judges import CallableJudge
+from pytest_retrieval_eval.labels.judging.replies import Scale
+from pytest_retrieval_eval.labels.judgments import Judgments
+from pytest_retrieval_eval.labels.pool import pool_of
+
+N = 40
+
+
+def dataset_of(**more):
+    corpus = {f"d{i}": {"text": f'passage\n"{i}", with\ttabs', "title": "T"} for i in range(N)}
+    return Dataset.of(queries={"q1": "one,\nor more?"}, qrels={"q1": ["d0"]}, corpus={**corpus, **more}, name="shop")
+
+
+def rows_of(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Judgments(tmp_path / "judgments")
+
+
+@pytest.fixture
+def pool():
+    return pool_of(dataset_of(), [Run.of({"q1": [f"d{i}" for i in range(N)]}, name="bm25")], N)
+
+
+def judged(store, pool, relevant=30):
+    """The first so many documents are relevant to the judge."""
+    number = {pair.text: int(pair.doc_id[1:]) for pair in pool.pairs.values()}
+    judge = CallableJudge(
+        lambda query, text: int(number[text.partition("\n\n")[2]] < relevant), Scale(0, 2), identity="by number"
+    )
+    assert fill(store, judge, pool.pairs.values()).complete
+
+
+def test_a_worksheet_goes_to_people_and_comes_back(store, pool, tmp_path):
+    judged(store, pool)
+    sheet = tmp_path / "sheet.csv"
+    found = write_worksheet(sheet, store, pool.pairs, sample=12, min_not_relevant=8, seed=3)
+    assert (found.rows, found.not_relevant, found.pairs) == (12, 8, 40)
+    rows = rows_of(sheet)
+    # Nothing on it says what the judge thinks, but for the weights: 10 pairs for 8 rows, 30 for 4.
+    assert {row["grade"] for row in rows} == {""}
+    assert {row["weight"] for row in rows} == {"1.25", "7.5"}
+    assert sum(float(row["weight"]) for row in rows) == 40
+    write_worksheet(tmp_path / "again.csv", store, pool.pairs, sample=12, min_not_relevant=8, seed=3)
+    assert (tmp_path / "again.csv").read_bytes() == sheet.read_bytes()
+    for number, row in enumerate(rows[:10]):
+        row["grade"] = str(number % 3)
+    with sheet.open("w", encoding="utf-8", newline="") as file:
+        table = csv.DictWriter(file, rows[0])
+        table.writeheader()
+        table.writerows(rows)
+    labels, empty = read_labels(sheet, split="heldout", by="ann")
+    assert (len(labels), empty) == (10, 2)
+    assert store.add_human("ann", labels) == 10
+    again = Judgments(store.folder)
+    for number, row in enumerate(rows[:10]):
+        key = next(key for key in pool.pairs if key[2] == row["doc_id"])
+        assert (again.grade(key).grade, again.grade(key).source) == (number % 3, "human")
+    kept = [row for row, _ in again.rows("human")]
+    assert {(row.split, row.by) for row in kept} == {("heldout", "ann")}
+    assert {row.w for row in kept} <= {1.25, 7.5}
+    assert again.check() == []
+    # What people have judged is on no further sheet.
+    assert write_worksheet(tmp_path / "more.csv", again, pool.pairs, sample=100).rows == 30
+
+
+def test_labels_of_a_table_and_of_qrels(store, tmp_path):
+    table = tmp_path / "labels.csv"
+    table.write_text("query_id,doc_id,grade\nq1,d1,2\nq1,d2,\n")
+    (tmp_path / "qrels.txt").write_text("q1 0 d1 2\nq1 0 d3 0\n")
+    (tmp_path / "lost.txt").write_text("q1 0 d1 2\nq9 0 d3 0\n")
+    rows, empty = read_labels(table, dataset_of())
+    assert ([(row.d, row.g) for row in rows], empty) == ([("d1", 2)], 1)
+    more, _ = read_labels(tmp_path / "qrels.txt", dataset_of())
+    assert more[0].key == rows[0].key
+    with pytest.raises(SettingsError, match="name the dataset"):
+        read_labels(table)
+    with pytest.raises(GateError, match=r"has not the texts of 1 pairs.*q9 d3"):
+        read_labels(tmp_path / "lost.txt", dataset_of())
+    table.write_text("query_id,doc_id,grade\nq1,d1,good\n")
+    with pytest.raises(DataError, match=r"labels.csv:2: the grade is 'good'"):
+        read_labels(table, dataset_of())
+
+
+def test_qrels_are_those_of_today_s_texts(store, pool, tmp_path):
+    judged(store, pool)
+    assert export_qrels(tmp_path / "out.txt", store, dataset_of()) == 40
+    qrels = Qrels.read(tmp_path / "out.txt")
+    assert qrels.of_query("q1") == {f"d{i}": float(i < 30) for i in range(N)}
+    assert export_qrels(tmp_path / "out.txt", store, dataset_of(d0="a new text")) == 39
+    assert export_rows(tmp_path / "out.csv", store) == 40
+    row = next(row for row in rows_of(tmp_path / "out.csv") if row["doc_id"] == "d7")
+    assert (row["grade"], row["query_id"], row["source"]) == ("1", "q1", store.chosen[0].name)
+    # And back: the hashes travel with the grades.
+    back, _ = read_labels(tmp_path / "out.csv")
+    assert {each.key for each in back} == set(pool.pairs)
+
+
+def test_nothing_to_draw_from(store, pool, tmp_path):
+    with pytest.raises(GateError, match="has no judge yet"):
+        write_worksheet(tmp_path / "sheet.csv", store, pool.pairs)
+    store.keep(CallableJudge(lambda query, text: 0, Scale(0, 2), identity="new"))
+    with pytest.raises(GateError, match="nothing to put on a worksheet"):
+        write_worksheet(tmp_path / "sheet.csv", store, pool.pairs)
+
+
+def test_on_the_command_line(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data/qrels").mkdir(parents=True)
+    (tmp_path / "data/queries.jsonl").write_text('{"_id": "q1", "text": "one?"}\n')
+    (tmp_path / "data/corpus.jsonl").write_text('{"_id": "a", "text": "A"}\n{"_id": "b", "text": "B"}\n')
+    (tmp_path / "data/qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\ta\t1\n")
+    (tmp_path / "run.trec").write_text("q1 Q0 a 1 2 t\nq1 Q0 b 2 1 t\n")
+    (tmp_path / "mine_of_exchange.py").write_text(
+        "from pytest_retrieval_eval.labels.judging.judges import CallableJudge\n"
+        "from pytest_retrieval_eval.labels.judging.replies import Scale\n"
+        "judge = CallableJudge(lambda query, text: int(text == 'A'), Scale(0, 2), identity='mine')\n"
+    )
+
+    def program(*arguments):
+        capfd.readouterr()
+        status = main(list(arguments))
+        return status, *capfd.readouterr()
+
+    assert program("judgments", "check")[0] == 2
+    assert program("judge", "--dataset", "data", "--run", "run.trec", "--judge", "mine_of_exchange:judge")[0] == 0
+    status, out, _ = program("judgments", "show")
+    name = out.partition("\t")[0]
+    assert (status, out.split("\t")[1:4]) == (0, ["2", "1", "0:1 1:1"])
+    status, _, said = program(
+        "judgments", "worksheet", "--dataset", "data", "--run", "run.trec", "-o", "s.csv", "--sample", "1"
+    )
+    assert (status, "1 pair of 2 that the judge has graded, 1 of them not relevant" in said) == (0, True)
+    assert "no row has a grade" in program("judgments", "import", "s.csv", "--source", "ann")[2]
+    (tmp_path / "labels.csv").write_text("query_id,doc_id,grade\nq1,b,2\n")
+    assert "name the dataset" in program("judgments", "import", "labels.csv", "--source", "ann")[2]
+    status, _, said = program(
+        "judgments", "import", "labels.csv", "--source", "ann", "--dataset", "data", "--as", "heldout"
+    )
+    assert (status, "1 label of ann, 1 new" in said) == (0, True)
+    assert "human/ann\t1\t\theldout:1\t\n" in program("judgments", "show")[1]
+    rows = [line.split("\t")[:4] for line in program("judgments", "show", "--query", "q1")[1].splitlines()]
+    assert rows == [["q1", "b", "2", "human"], ["q1", "a", "1", name]]
+    assert program("judgments", "check")[0] == 0
+    file = tmp_path / "judgments" / name / "all.jsonl"
+    file.write_text("".join(reversed(file.read_text().splitlines(keepends=True))))
+    status, out, _ = program("judgments", "check")
+    assert (status, "the lines are not sorted" in out) == (1, True)
+    assert program("judgments", "compact")[0] == 0
+    assert program("judgments", "check")[0] == 0
+    assert "name the dataset" in program("judgments", "export", "out.txt")[2]
+    assert program("judgments", "export", "out.txt", "--dataset", "data")[0] == 0
+    assert sorted((tmp_path / "out.txt").read_text().splitlines()) == ["q1 0 a 1", "q1 0 b 2"]
+    assert program("judgments", "export", "out.csv")[0] == 0
+    # b by people only once: for the qrels; in the table both stand.
+    assert len(rows_of(tmp_path / "out.csv")) == 3
+    status, out, _ = program("evaluate", "data", "run.trec", "-m", "ndcg@2", "--labels", "judged")
+    assert (status, out.split("\t")[:2]) == (0, ["all", "ndcg@2"])
+    assert float(out.split("\t")[2]) == pytest.approx(0.8597187)
+    status, out, _ = program("compare", "data", "run.trec", "run.trec", "--labels", "judged", "--gate", "hit@1 >= 0.9")
+    assert status == 0
+    assert "add --labels judged" in program("evaluate", "data", "run.trec", "--use", name)[2]
