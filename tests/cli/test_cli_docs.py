@@ -82,14 +82,17 @@ def test_the_tests_on_the_pages_pass(handbook):
     assert "8 passed" in done.stdout
 
 
-COMMANDS = ("run", "evaluate", "compare", "spans", "stages", "correlate", "efficiency")
+COMMANDS = (
+    *("run", "evaluate", "compare", "spans", "stages", "correlate", "efficiency", "pool", "judge"),
+    *(f"judgments {what}" for what in ("check", "compact", "show", "worksheet", "import", "export")),
+)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_option_is_on_the_page(program, command):
     page = PAGE.read_text(encoding="utf-8")
-    options = set(OPTION.findall(program(command, "--help").out.split("Example:")[0]))
+    options = set(OPTION.findall(program(*command.split(), "--help").out.split("Example:")[0]))
     told = set(OPTION.findall(page))
     assert options - told - {"-h", "--help", "--output", "--measure", "--verbose", "--dataset"} == set()
-    every = options.union(*(OPTION.findall(program(other, "--help").out) for other in COMMANDS))
+    every = options.union(*(OPTION.findall(program(*other.split(), "--help").out) for other in COMMANDS))
     assert told <= every | {"-vv", "-c"}

@@ -21,6 +21,7 @@ from support import ROOT
         "how-to/pipeline.md",
         "how-to/latency.md",
         "how-to/judge-validation.md",
+        "how-to/judged-pool.md",
         "how-to/pool-report.md",
         "reference/formats.md",
     ],
