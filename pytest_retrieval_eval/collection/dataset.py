@@ -493,19 +493,23 @@ def _stem(path: Path) -> str:
     return name
 
 
+def not_among(queries: Queries, query_ids: Iterable[str], one: str, many: str) -> list[str]:
+    """What is to be said where labels are of queries that nobody will ask; ``one`` and ``many`` are what those are."""
+    missing = [query_id for query_id in query_ids if query_id not in queries]
+    if not missing:
+        return []
+    said = f"{_count(len(missing), one, many)} not in {queries.source}: {_some(missing)}"
+    twins = nfc_twins(missing, queries.ids)
+    if twins:
+        said += (
+            f"; {_count(len(twins), 'id matches', 'ids match')} after Unicode normalisation: "
+            "read the dataset with normalize_ids=True"
+        )
+    return [said]
+
+
 def _oddities(queries: Queries, qrels: Qrels) -> tuple[str, ...]:
-    warnings = []
-    missing = [query_id for query_id in qrels.query_ids if query_id not in queries]
-    if missing:
-        count = _count(len(missing), "judged query is", "judged queries are")
-        said = f"{count} not in {queries.source}: {_some(missing)}"
-        twins = nfc_twins(missing, queries.ids)
-        if twins:
-            said += (
-                f"; {_count(len(twins), 'id matches', 'ids match')} after Unicode normalisation: "
-                "read the dataset with normalize_ids=True"
-            )
-        warnings.append(said)
+    warnings = not_among(queries, qrels.query_ids, "judged query is", "judged queries are")
     if queries.unanswerable:
         relevant = {qrels.query_ids[row] for row in qrels.query[qrels.grades > 0].tolist()}
         both = [query_id for query_id in queries if query_id in queries.unanswerable and query_id in relevant]

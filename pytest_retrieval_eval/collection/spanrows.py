@@ -21,6 +21,7 @@ from pytest_retrieval_eval.collection.files import (
     read_bytes,
 )
 from pytest_retrieval_eval.collection.keys import Ints
+from pytest_retrieval_eval.collection.locate import plain
 from pytest_retrieval_eval.collection.rows import is_table, offset, rows_of, value_of, write_rows
 from pytest_retrieval_eval.collection.spans import Span, Spans
 from pytest_retrieval_eval.errors import DataError
@@ -111,6 +112,7 @@ class SpansBuilder:
         self._names: list[str | int | None] = []
         self._places: list[str | int] = []
         self._seen: dict[tuple[object, ...], int] = {}
+        self._at: dict[tuple[str, str, int, int], int] = {}
         self._repeats: list[str] = []
         self._misfits: list[str] = []
 
@@ -131,6 +133,9 @@ class SpansBuilder:
         grade = _grade(row.get("grade"), where, of_text)
         name = self._group(row.get("group"), query, where)
         text, digest = self._copies(row, start, end, where)
+        if (query, doc, start, end) in self._at:
+            self._refuse_other_text(self._at[query, doc, start, end], text, digest, where)
+        self._at.setdefault((query, doc, start, end), len(self._rows))
         own = (query, doc, start, end, name)
         if own in self._seen:
             before = self._seen[own]
@@ -159,6 +164,17 @@ class SpansBuilder:
         self._hashes.append(digest)
         self._names.append(name)
         self._places.append(where if place is None else place)
+
+    def _refuse_other_text(self, before: int, text: str | None, digest: str | None, where: str) -> None:
+        """A repeat may say what the first one does not; where both say something, it is the same."""
+        known, hashed = self._texts[before], self._hashes[before]
+        other = text is not None and known is not None and plain(text).text != plain(known).text
+        if other or (digest is not None and hashed is not None and digest != hashed):
+            raise DataError(
+                f"{where}: the span has another text than at {self._place(before)}, where it stands in the same place; "
+                "expected one passage"
+            )
+        self._texts[before], self._hashes[before] = known or text, hashed or digest
 
     def done(self) -> Spans:
         """The finished spans; none at all is a DataError."""

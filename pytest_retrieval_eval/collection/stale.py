@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pytest_retrieval_eval.collection.dataset import not_among
 from pytest_retrieval_eval.errors import GateError
 
 if TYPE_CHECKING:
@@ -25,15 +26,17 @@ def current_spans(dataset: Dataset, allow_stale: int = 0) -> tuple[Spans | None,
     Raises a GateError that lists the spans whose passage is lost or has several places, where they are more than
     ``allow_stale``; as many are left out, of both sides of a comparison.
     """
-    anchors = dataset.anchors
+    anchors, spans = dataset.anchors, dataset.spans
+    ids = () if spans is None else spans.query_ids
+    unasked = not_among(dataset.queries, ids, "query with gold spans is", "queries with gold spans are")
     if anchors is None:
-        return dataset.spans, ()
+        return spans, tuple(unasked)
     stale = anchors.stale
     if len(stale) > allow_stale:
         raise GateError(_refusal(anchors, dataset, allow_stale))
     if len(stale) == len(anchors.rows):
         raise GateError(f"every gold span of {_name(dataset)} is stale: nothing is left to measure")
-    return anchors.current, tuple(_notes(anchors))
+    return anchors.current, (*unasked, *_notes(anchors))
 
 
 def _refusal(anchors: Anchors, dataset: Dataset, allowed: int) -> str:

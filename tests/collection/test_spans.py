@@ -285,3 +285,20 @@ class TestSquad:
         row["answers"]["answer_start"] = [34]
         with pytest.raises(DataError, match="equally many texts and starts"):
             Spans.read(jsonl(tmp_path / "spans.jsonl", [row]))
+
+
+def test_one_place_with_two_texts(tmp_path):
+    """Which of them is the gold nobody can say; a repeat that only says more is taken at its word."""
+    row = {"query_id": "q", "doc_id": "d", "start": 0, "end": 7}
+    path = tmp_path / "spans.jsonl"
+    for more in ({}, {"group": "a"}):
+        rows = [{**row, "text": "14 days"}, {**row, **more, "text": "Refunds"}]
+        path.write_text("".join(json.dumps(each) + "\n" for each in rows))
+        with pytest.raises(DataError, match=r"spans.jsonl:2: the span has another text than at .*spans.jsonl:1"):
+            Spans.read(path)
+    path.write_text("".join(json.dumps(each) + "\n" for each in (row, {**row, "text": "14 days"})))
+    assert Spans.read(path).texts == ["14 days"]
+    hashes = [{**row, "hash": "sha256:" + digit * 64} for digit in "12"]
+    path.write_text("".join(json.dumps(each) + "\n" for each in hashes))
+    with pytest.raises(DataError, match="the span has another text than at"):
+        Spans.read(path)

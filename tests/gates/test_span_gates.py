@@ -314,3 +314,13 @@ def test_gold_in_other_places_of_a_text_that_stayed_is_measured():
     assert (verdict.value, verdict.reference) == (1.0, 1.0)
     assert any("the gold spans have changed" in change for change in verdict.baseline_changes)
     assert set(old.header) - set(described_run(old)["header"]) == {"gold"}  # as large as the gold
+
+
+@pytest.mark.parametrize("corpus", [None, {"d": "x" * 20}])
+def test_gold_of_a_query_that_nobody_asks(corpus):
+    data = Dataset.of(queries={"q": "x"}, spans={"q": [("d", 0, 5)], "zz": [("d", 0, 5)]}, corpus=corpus, name="shop")
+    bench = MemoryBench(data, Run.of({"q": [Hit("a", None, "d", 0, 9)]}))
+    for gate, labels in (("span_recall@1 >= 0.1", None), ("recall@1 >= 0.1", "spans")):
+        verdict = bench.decide(gate, labels=labels)
+        assert verdict.value == 0.5
+        assert "1 query with gold spans is not in queries: zz" in verdict.notes
