@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.spans import Spans
 
 MIN_OVERLAP = 0.5
+_NAMED = 5  # how many chunks a sentence names
 
 
 def to_qrels(spans: Spans, chunks: Chunks, min_overlap: float = MIN_OVERLAP) -> Qrels:
@@ -80,6 +81,13 @@ class SpansSource:
                     "another place: R and the ideal order are those of the chunks that it returns"
                 )
             made[id(run)] = qrels_from(labels, spans.source, always=always)
+        if gold.moved:
+            notes.append(
+                f"{len(gold.moved)} {'id of a chunk is' if len(gold.moved) == 1 else 'ids of chunks are'} not the same "
+                f"part of a document everywhere ({', '.join(list(gold.moved)[:_NAMED])}"
+                f"{', …' if len(gold.moved) > _NAMED else ''}): each counts by its own, and how such an id moved says "
+                "nothing"
+            )
         return Labelling(
             lambda run: made[id(run)],
             notes=tuple(dict.fromkeys(notes)),
@@ -96,6 +104,8 @@ class _Gold:
             raise DataError(f"min_overlap is {min_overlap:g}; expected a share above 0, up to 1")
         self.spans, self.min_overlap = spans, min_overlap
         self.said: dict[tuple[str, str], str] = {}
+        self.moved: dict[str, None] = {}  # chunk ids that are not the same part for all runs
+        self._places: dict[str, tuple[str, int, int]] = {}
         self._by_doc: dict[str, list[int]] = {}
         for row, doc in enumerate(spans.doc.tolist()):
             self._by_doc.setdefault(spans.doc_ids[doc], []).append(row)
@@ -143,7 +153,10 @@ class _Gold:
                 of_table = of_table and chunks is not None and chunks.has_at(chunk_id, doc, start, end)
                 met = [span for span in self._met(doc, start, end) if spans.query[span] == index[query_id]]
                 found[query_id][chunk_id] = max((float(spans.grade[span]) for span in met), default=0.0)
-                self.said[query_id, chunk_id] = self._sentence(doc, met)
+                # As with grades, of an id for two parts that of the first run is told.
+                self.said.setdefault((query_id, chunk_id), self._sentence(doc, met))
+                if self._places.setdefault(chunk_id, (doc, start, end)) != (doc, start, end):
+                    self.moved[chunk_id] = None
         return found, of_table
 
     def _sentence(self, doc: str, met: Sequence[int]) -> str:

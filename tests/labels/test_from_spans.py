@@ -136,6 +136,15 @@ def test_a_chunk_id_that_another_chunking_uses_too():
     assert verdict.reference == 1.0
     assert verdict.value == pytest.approx((1 / 2) / 3)
     assert any("run old returns chunks that the chunk table lacks, or has at another place" in n for n in verdict.notes)
+    said = "1 id of a chunk is not the same part of a document everywhere (d#0): each counts by its own"
+    assert any(note.startswith(said) for note in verdict.notes)
+    # What is told of such an id is what its grade says.
+    new = Run.of({"q0": [Hit("d#1", None, "d", 0, 30)]}, name="new")
+    before = Run.of({"q0": [Hit("d#0", None, "d", 0, 100), Hit("d#1", None, "d", 0, 100)]}, name="before")
+    diffs = MemoryBench(Dataset.of(spans=gold, name="parts"), new, before).decide("hit@1 >= baseline", labels="spans")
+    told = {move.doc_id: (move.grade, move.said) for diff in diffs.queries for move in (*diff.moves, *diff.intruders)}
+    assert told["d#1"] == (0.0, "holds no gold span")
+    assert told["d#0"] == (1.0, "holds the gold span 45 to 75 of d")
 
 
 def test_chunks_beyond_the_end_of_their_document_are_an_error():
