@@ -377,7 +377,7 @@ class FixtureBench:
         from pytest_retrieval_eval.labels.source import ERAG, JUDGED, source
 
         if name == JUDGED:
-            judgments = self._judgments()
+            judgments = self.judgments()
             return self._session.judged(judgments).filled_by(self._fill(judgments))
         if name != ERAG:
             return source(name)
@@ -390,7 +390,7 @@ class FixtureBench:
             self._without_reader(error)
         return Erag(reader, options.answer_metric or METRIC, absent=self._without_reader)
 
-    def _judgments(self) -> Judgments:
+    def judgments(self) -> Judgments:
         """What the fixture `retrieval_judgments` gives: a folder of judgments, or its path."""
         from pytest_retrieval_eval.labels.judgments import Judgments
 

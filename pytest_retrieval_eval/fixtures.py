@@ -349,19 +349,18 @@ def gate(request: pytest.FixtureRequest, retrieval_context: ContextKey) -> Asser
 def assert_judge_valid(request: pytest.FixtureRequest, retrieval_context: ContextKey) -> AssertJudgeValid:
     """`assert_judge_valid()`: TPR, TNR and kappa of a judge on held-out labels of people reach their thresholds."""
     bench = _bench(request, "assert_judge_valid")
-    settings = session_of(request.config).settings
+    root = session_of(request.config).settings.root
 
     def assert_judge_valid(name: str | None = None, **options: object) -> Verdict:
         __tracebackhide__ = True
         from pytest_retrieval_eval.labels.judging.requirements import JudgeCheck
         from pytest_retrieval_eval.reports.validation import check_judge
-        from pytest_retrieval_eval.settings import JUDGMENTS
         from pytest_retrieval_eval.studies.heldout import validated
 
         with attempt_of(cast(pytest.Item, request.node)).keeping_errors():
             check = JudgeCheck.of({"name": name, **options})
         text = "assert_judge_valid" if name is None else f"assert_judge_valid({name!r})"
-        return check_judge(text, bench, lambda: validated(check, settings.root, JUDGMENTS))
+        return check_judge(text, bench, lambda: validated(check, root, bench.judgments))
 
     return assert_judge_valid
 

@@ -33,7 +33,7 @@ from pytest_retrieval_eval.context import (
 from pytest_retrieval_eval.errors import GateError, GateFailure, SettingsError, did_you_mean
 from pytest_retrieval_eval.gates.entries import Entry, GateFileContent, read_gate_file
 from pytest_retrieval_eval.gates.families import check_gates, parse_gates
-from pytest_retrieval_eval.settings import JUDGMENTS, Settings, is_stage_name
+from pytest_retrieval_eval.settings import Settings, is_stage_name
 
 if TYPE_CHECKING:
     from _pytest._code.code import ExceptionInfo, TerminalRepr, Traceback
@@ -127,9 +127,7 @@ def _decide(request: pytest.FixtureRequest, key: ContextKey, entry: Entry, conte
         from pytest_retrieval_eval.studies.heldout import validated
 
         check, root = entry.judge, content.path.parent
-        # What the file names lies beside it; the project's judgments where the project keeps them.
-        kept = os.path.relpath(session_of(request.config).settings.root / JUDGMENTS, root)
-        check_judge(f"judge {entry.name}", bench, lambda: validated(check, root, kept))
+        check_judge(f"judge {entry.name}", bench, lambda: validated(check, root, bench.judgments))
         return
     with attempt.keeping_errors():
         gates = parse_gates(entry.texts, bench.options({}, several=len(entry.texts) > 1))

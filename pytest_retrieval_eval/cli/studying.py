@@ -173,7 +173,7 @@ def validate(arguments: argparse.Namespace, console: Console) -> int:
     if arguments.use is not None:
         given["name"] = arguments.use
     check = JudgeCheck.of(given)
-    evidence = evidence_of(check, Path(), JUDGMENTS)
+    evidence = evidence_of(check, Path(), lambda: Judgments.open(JUDGMENTS))
     found = validate_judge(
         evidence.human,
         evidence.grades,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -97,19 +98,24 @@ def _names(keys: dict[Key, Judgment]) -> dict[Key, Pair]:
     return found
 
 
-def evidence_of(check: JudgeCheck, root: Path, folder: str | Path) -> HeldOut:
-    """What a check names; paths are from ``root``, ``folder`` is where judgments are kept."""
+def evidence_of(check: JudgeCheck, root: Path, kept: Callable[[], Judgments]) -> HeldOut:
+    """What a check names; its paths are from ``root``, and ``kept`` are the judgments where it names no folder."""
     if check.human is None or check.grades is None:
-        place = root / (check.judgments or folder)
-        return held_out(Judgments.open(place, judges=() if check.name is None else (check.name,)))
+        names = () if check.name is None else (check.name,)
+        if check.judgments is not None:
+            return held_out(Judgments.open(root / check.judgments, judges=names))
+        judgments = kept()
+        if names or not judgments.folder.is_dir():
+            judgments = Judgments.open(judgments.folder, judges=names)
+        return held_out(judgments)
     human, grades = (grades_of(Qrels.read(root / path)) for path in (check.human, check.grades))
     own = {pair: grade for pair, grade in grades.items() if pair in human}
     return HeldOut(Path(check.grades).name, human, own, grades if len(grades) > len(own) else None, None, grades)
 
 
-def validated(check: JudgeCheck, root: Path, folder: str | Path) -> tuple[str, JudgeValidation]:
+def validated(check: JudgeCheck, root: Path, kept: Callable[[], Judgments]) -> tuple[str, JudgeValidation]:
     """The judge's name, and what came of its check."""
-    evidence = evidence_of(check, root, folder)
+    evidence = evidence_of(check, root, kept)
     return evidence.judge, validate_judge(
         evidence.human,
         evidence.grades,

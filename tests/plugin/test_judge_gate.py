@@ -113,6 +113,14 @@ def test_held_out_labels_of_the_project_s_judgments(project):
     project.run().assert_outcomes(passed=2)
 
 
+def test_the_project_says_where_its_judgments_are(project):
+    name = store(project.path / "graded", (63, 7, 27, 3))
+    project.ini("retrieval_judgments = graded")
+    project.gates("gates:\n  kept: {judge: {}}\n")
+    project.test("def test_it(assert_judge_valid):\n    assert assert_judge_valid().labels == 'judge " + name + "'\n")
+    project.run().assert_outcomes(passed=2)
+
+
 def test_what_is_not_held_out_or_not_judged_is_no_pass(project):
     store(project.path / "tuned", (63, 7, 27, 3), split="dev")
     store(project.path / "holes", (63, 7, 27, 3), skip=2)
