@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.measures.ranks import JudgedRanks as JudgedRanks
     from pytest_retrieval_eval.measures.registry import Definition as Definition
     from pytest_retrieval_eval.measures.registry import Parameter as Parameter
+    from pytest_retrieval_eval.studies.stages import stage_report as stage_report
 
 _LAZY = {
     "Answers": ("collection.answers", "Answers"),
@@ -56,6 +57,7 @@ _LAZY = {
     "evaluate": ("measures.evaluate", "evaluate"),
     "fuse": ("collection.fusion", "fuse"),
     "measure": ("measures.extending", "measure"),
+    "stage_report": ("studies.stages", "stage_report"),
     "spans_to_qrels": ("labels.from_spans", "to_qrels"),
 }
 
@@ -87,6 +89,7 @@ __all__ = [
     "fuse",
     "measure",
     "spans_to_qrels",
+    "stage_report",
 ]
 
 

@@ -11,6 +11,7 @@ from pytest_retrieval_eval.cli.inputs import named_measures, parse_where, read_c
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.collection.stages import Stages
 from pytest_retrieval_eval.errors import SettingsError
+from pytest_retrieval_eval.gates.wording import counted
 from pytest_retrieval_eval.studies.stages import DEFAULT, StageReport, stage_report
 
 
@@ -43,7 +44,7 @@ def read_stages(items: Sequence[str]) -> Stages:
 
 
 def _text(report: StageReport) -> str:
-    counts = ", ".join(f"{name} over {n} queries" for name, n in report.counts.items())
+    counts = ", ".join(f"{name} over {counted(n, 'query', 'queries')}" for name, n in report.counts.items())
     lines = [f"{report.dataset}: {counts}", ""]
     head = ["stage", *(part for name in report.measures for part in (name, "best order")), "pool", "its recall"]
     rows = [head]

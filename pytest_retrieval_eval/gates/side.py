@@ -157,7 +157,8 @@ def open_candidate(measure: Measure, bench: Bench, options: Options) -> Opened:
         if not select:
             raise GateError(f"where {where_text(options.where)} selects no query of {shown(dataset.name)}")
     if options.stage is not None:
-        run, label = stages_of(bench)[options.stage], f"stage {options.stage}"
+        # Through the bench, which takes note of every run that is gated.
+        run, label = bench.run(dataset, stages_of(bench)[options.stage]), f"stage {options.stage}"
     else:
         run = bench.run(dataset, options.run)
         label = f"run {shown(run.name)}"

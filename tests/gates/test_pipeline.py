@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 from gates_support import MemoryBench
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pytest_retrieval_eval import Dataset, GateError, GateFailure, Run, Stages
 from pytest_retrieval_eval.gates.bench import Baseline
@@ -180,6 +182,27 @@ def test_a_leak_names_query_role_document_and_rank():
     assert 'leak   pay "Salaries" (grade 0)   rank 2\n           asked by staff; only for hr, board' in text
     assert "pay was returned to 2 queries" in text
     assert "by who asked: 2 documents for no role, 1 document for staff" in text
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    readers=st.lists(st.sampled_from([["hr"], ["*"], ["staff"], []]), min_size=1, max_size=4),
+    lists=st.lists(st.lists(st.integers(0, 3), unique=True, max_size=4), min_size=1, max_size=4),
+    k=st.integers(1, 5),
+)
+def test_a_leak_never_passes_and_nothing_else_fails(readers, lists, k):
+    docs = {f"d{number}": {"text": "", "roles": roles} for number, roles in enumerate(readers)}
+    run = {f"q{place}": [f"d{n}" for n in each if n < len(readers)] for place, each in enumerate(lists)}
+    queries = {query: {"text": query, "roles": ["staff"]} for query in run}
+    dataset = Dataset.of(queries=queries, qrels={"q0": {"d0": 1}}, corpus=docs, name="handbook")
+    if not any(run.values()):  # an index without a document shows nothing
+        with pytest.raises(GateError, match="returned no document"):
+            PipelineBench(dataset, run).decide(f"leaks@{k} <= 0")
+        return
+    leaking = {doc for each in run.values() for doc in each[:k] if docs[doc]["roles"] in (["hr"], [])}
+    verdict = PipelineBench(dataset, run).decide(f"leaks@{k} <= 0")
+    assert verdict.status == ("failed" if leaking else "passed")
+    assert {move.doc_id for query in verdict.queries for move in query.moves} == leaking
 
 
 def test_leaks_in_slices_and_of_a_stage_and_against_a_run():

@@ -211,6 +211,7 @@ def test_every_keyword_has_a_default_or_an_ini_value_of_its_own():
         "normalise": "list",
         "pool": ("bm25",),
         "answer_metric": "f1",
+        "stage": "fused",
     }
     assert set(values) | {"run", "dataset", "reader"} == set(KEYWORDS)
     check_defaults(values)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 
 import pytest
 from support import HITS, ROOT, TEXTS
 
 FUSED = {"q1": ["a"], "q2": ["b"], "q3": ["c", "d"], "q4": ["b", "d"]}  # recall@2 is 1
 BM25 = {"q1": ["b", "a"], "q2": ["a"], "q3": ["c"], "q4": ["a"]}  # recall@2 is (1 + 0 + .5 + 0) / 4 = 0.375
+
+AUTHOR = ["-c", "user.name=A", "-c", "user.email=a@example.com"]
 
 CONFTEST = """
 import pathlib, pytest
@@ -117,6 +120,21 @@ def test_each_stage_has_a_baseline_of_its_own(pipeline):
     failed = pipeline.run()
     failed.assert_outcomes(passed=2, failed=1)
     failed.stdout.fnmatch_lines(["*FAILED. 0.750 is below 1.000*stage fused, baseline main.fused)*"])
+
+
+def test_stages_of_another_commit_and_what_has_no_stages(pipeline):
+    ini(pipeline)
+    pipeline.test("def test_it(gate):\n    gate('recall@2 >= baseline', stage='fused')\n")
+    pipeline.run("--retrieval-update=new", "--retrieval-save-runs", "saved").assert_outcomes(passed=1)
+    assert [path.name for path in (pipeline.path / "saved").iterdir()] == ["small.fused.run.jsonl.gz"]
+    for arguments in (["init", "-q"], ["add", "-A"], [*AUTHOR, "commit", "-q", "-m", "A baseline"]):
+        subprocess.run(["git", *arguments], cwd=pipeline.path, check=True)
+    (pipeline.path / "eval/small/baselines/main.fused.run.jsonl.gz").unlink()
+    pipeline.run("-o", "retrieval_baseline=git:HEAD").assert_outcomes(passed=1)
+    for name in ("git:HEAD:runs/fused.trec", "memory://main.run.jsonl.gz"):
+        result = pipeline.run("-o", f"retrieval_baseline={name}")
+        result.assert_outcomes(failed=1)
+        result.stdout.fnmatch_lines([f"*baseline {name} is one file, and stage='fused' asks for the baseline of a*"])
 
 
 @pytest.mark.parametrize(
