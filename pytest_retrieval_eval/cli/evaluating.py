@@ -25,11 +25,12 @@ from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.collection.stale import current_spans
 from pytest_retrieval_eval.errors import GateError, MeasureError, SettingsError
+from pytest_retrieval_eval.gates.former import refuse_former_texts
 from pytest_retrieval_eval.gates.hints import id_hint
 from pytest_retrieval_eval.gates.incomplete import spread_of
 from pytest_retrieval_eval.gates.labelling import tolerating
 from pytest_retrieval_eval.gates.side import cutoff_of
-from pytest_retrieval_eval.gates.wording import counted, listed
+from pytest_retrieval_eval.gates.wording import counted, listed, shown
 from pytest_retrieval_eval.labels.source import combined
 from pytest_retrieval_eval.measures.access import ACCESS
 from pytest_retrieval_eval.measures.bounds import Bounds
@@ -58,6 +59,8 @@ def evaluate_run(arguments: argparse.Namespace, console: Console) -> int:
     chosen = measures or default_measures(usual, None if arguments.labels else dataset.qrels, run)
     check_depth(run, chosen)
     trec = arguments.trec or arguments.trec_complete
+    if any(reads(measure) == SPANS for _, measure in chosen) or "spans" in (arguments.labels or ()):
+        refuse_former_texts(run, f"run {shown(run.name or run.source)}", dataset, select)
     # A file that no measure reads is not opened.
     beyond = any(reads(measure) != RANKS for _, measure in chosen)
     made: tuple[str, ...] = ()

@@ -69,3 +69,28 @@ def test_without_spans_or_corpus_nothing_can_be_looked_at(dataset, capsys):
     (dataset / "qrels" / "test.tsv").write_text("q\t0\td\t1\n")
     assert main(["spans", "check", str(dataset)]) == 2
     assert "no gold spans" in capsys.readouterr().err
+
+
+def test_a_stored_run_whose_offsets_are_of_a_former_text_is_not_measured(tmp_path, monkeypatch, capsys):
+    text = "Refunds take 14 days by post."
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q1", "text": "how long?"}\n')
+    row = {"query_id": "q1", "doc_id": "guide", "start": 13, "end": 20, "text": "14 days"}
+    (tmp_path / "spans.jsonl").write_text(json.dumps(row) + "\n")
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text(json.dumps({"_id": "guide", "text": text}) + "\n")
+    (tmp_path / "search.py").write_text(
+        "def find(query):\n    return [{'id': 'guide#0', 'doc_id': 'guide', 'start': 0, 'end': 29}]\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    run = str(tmp_path / "old.run.jsonl")
+    assert main(["run", "--dataset", str(tmp_path), "--retriever", "search:find", "--depth", "5", "-o", run]) == 0
+    ways = (["-m", "span_recall@1"], ["-m", "recall@1", "--labels", "spans"])
+    for way in ways:
+        assert main(["evaluate", str(tmp_path), run, *way]) == 0
+    capsys.readouterr()
+    corpus.write_text(json.dumps({"_id": "guide", "text": "As of the first of May: " + text}) + "\n")
+    for way in ways:
+        assert main(["evaluate", str(tmp_path), run, *way]) == 2
+        out, err = capsys.readouterr()
+        assert not out
+        assert "was saved when 1 gold span stood elsewhere in 1 document that was edited since (guide)" in err
