@@ -4,8 +4,6 @@ import pytest
 from access import secured
 from pipeline import run_pipeline
 
-STAGES = ("bm25", "lsa", "fused", "filtered", "reranked")
-
 
 @pytest.fixture(scope="session")
 def retrieval_dataset():
@@ -13,15 +11,16 @@ def retrieval_dataset():
 
 
 @pytest.fixture(scope="session")
-def retrieval_stages(retrieval_dataset, retrieval_once):
-    found = {}
+def retrieval_stages(retrieval_dataset, retrieval_once, tmp_path_factory):
+    def make():
+        folder = tmp_path_factory.mktemp("stages")
+        paths = {}
+        for stage, run in run_pipeline(retrieval_dataset).items():
+            paths[stage] = str(folder / f"{stage}.run.jsonl.gz")
+            run.save(paths[stage])
+        return paths
 
-    def run_of(stage):
-        if not found:
-            found.update(run_pipeline(retrieval_dataset))
-        return found[stage]
-
-    return {stage: retrieval_once(f"stage {stage}", lambda stage=stage: run_of(stage)) for stage in STAGES}
+    return retrieval_once("the pipeline", make)
 
 
 @pytest.fixture(scope="session")

@@ -128,6 +128,11 @@ def test_lift_is_gated_against_a_number_a_run_and_a_baseline():
     )
     verdict = bench.decide("lift(ndcg@10, from=fused) >= 0.5")
     assert (verdict.status, verdict.value, verdict.n) == ("passed", 0.5, 2)
+    assert "1 query had no better order, and is left out" in verdict.notes
+    # What was best before can only lose, which lift does not see: it is said.
+    lost = PipelineBench(gold, {**after, "q5": ["x", "goldq5"]}, stages={"fused": {**lists, "q5": ["goldq5", "x"]}})
+    notes = lost.decide("lift(ndcg@10, from=fused) >= 0.5").notes
+    assert "1 query had no better order, and is left out: 1 of them got worse (q5)" in notes
     assert bench.decide("lift(ndcg@10, from=fused) >= baseline + 0.4").reference == 0
     assert bench.decide("lift(mrr, from=fused) >= against(inverted) + 0.5").reference == 0
     assert bench.decide("lift(recall@1, from=fused) >= 0.6").status == "failed"
