@@ -19,10 +19,11 @@ from pytest_retrieval_eval.gates.bench import stages_of
 from pytest_retrieval_eval.gates.former import refuse_former_texts
 from pytest_retrieval_eval.gates.hints import id_hint, part_hint
 from pytest_retrieval_eval.gates.wording import counted, listed, shown
+from pytest_retrieval_eval.labels.source import is_pooled
 from pytest_retrieval_eval.measures.access import ACCESS
 from pytest_retrieval_eval.measures.evaluate import evaluate
 from pytest_retrieval_eval.measures.evidence import SPANS, is_labelled, words_for
-from pytest_retrieval_eval.measures.lift import ends, reads_stages
+from pytest_retrieval_eval.measures.lift import STAGES, ends, reads_stages
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.registry import aggregate, reads
 from pytest_retrieval_eval.stats.tolerance import TOLERANCE
@@ -184,7 +185,9 @@ def open_run(
             f"{measure} looks at {counted(cutoff, 'rank')}, but {label} declares depth {run.depth}: "
             f"retrieve at least {cutoff} hits a query, or gate at k = {run.depth} or less"
         )
-    if not is_labelled(reads(measure)):
+    if reads(measure) == STAGES:
+        _refuse_partial_labels(measure, options)
+    elif not is_labelled(reads(measure)):
         _refuse_options(measure, options)
     failed = _failures(run, dataset, options, select, label)
     given = run
@@ -241,6 +244,17 @@ def _stages(opened: Opened) -> Mapping[str, Run] | None:
     if stages is None or opened.run is opened.given:
         return stages
     return Stages(dict.fromkeys(stages), lambda name, _: stages[name].by_document(chunks))
+
+
+def _refuse_partial_labels(measure: Measure, options: Options) -> None:
+    """Labels of what the runs of a comparison return leave the stage before without: its best order is unknown."""
+    sources = (options.labels,) if isinstance(options.labels, str) else tuple(options.labels or ())
+    made = [source for source in sources if is_pooled((source,))]
+    if made:
+        raise GateError(
+            f"{measure} needs labels of all that the stage before returned, and labels={', '.join(made)} are made for "
+            "what the runs under test return: gate it on the judgments of the dataset, or gate the measure inside"
+        )
 
 
 def _refuse_options(measure: Measure, options: Options) -> None:

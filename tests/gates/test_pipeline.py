@@ -140,6 +140,13 @@ def test_lift_is_gated_against_a_number_a_run_and_a_baseline():
         PipelineBench(gold, after).decide("lift(ndcg@10, from=fused) >= 0.5")
 
 
+def test_lift_needs_labels_of_what_the_stage_before_returned():
+    bench = PipelineBench(GOLD, FINAL, stages=STAGES)
+    for labels in ("contains(kilt)", ["qrels", "contains(dpr)"]):
+        with pytest.raises(GateError, match="needs labels of all that the stage before returned"):
+            bench.decide("lift(ndcg@10, from=fused) >= 0.5", labels=labels)
+
+
 def test_lift_reads_stages_of_chunks_as_documents():
     lists = {"q0": ["c1", "c2", "c3"]}
     dataset = Dataset.of(qrels={"q0": {"a": 1}}, chunks=_chunks(), name="handbook")
