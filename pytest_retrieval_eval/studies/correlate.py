@@ -196,10 +196,12 @@ def correlate(
     remembering = {name: _Remembering(reader) for name, reader in readers.items()}
     failed = {query: why for run in runs.values() for query, why in _failed_retrieval(run, ids).items()}
     notes = list(chosen.notes)
-    made = _labelled(dataset, runs, remembering, named, max(ks), normalise, frozenset(ids), answer_metric)
-    for labelling in (each for one in made.values() for each in one.values()):
-        failed |= labelling.failed
-        notes += labelling.notes
+    # Labels of each k are of the first k documents: a row does not hang on what else is asked for.
+    made = {k: _labelled(dataset, runs, remembering, named, k, normalise, frozenset(ids), answer_metric) for k in ks}
+    for k, of_source in made.items():
+        for labelling in {id(each): each for one in of_source.values() for each in one.values()}.values():
+            failed |= labelling.failed
+            notes += labelling.notes if k == max(ks) else ()
     asked = _asked(dataset, runs, ids, ks)
     scored = _scored(asked, remembering, chosen.answers.of_query, metric(answer_metric), failed)
     notes += _notes(asked, ks)
@@ -359,24 +361,23 @@ def _scored(
 def _list_scores(
     dataset: Dataset,
     runs: Mapping[str, Run],
-    made: Mapping[tuple[str, str], Mapping[str, Labelling]],
+    made: Mapping[int, Mapping[tuple[str, str], Mapping[str, Labelling]]],
     cut: Mapping[int, Sequence[Measure]],
     counted: frozenset[str],
 ) -> dict[int, dict[tuple[str, str], dict[str, dict[str, dict[str, float]]]]]:
     """k → labels → measure → run → query → score of the list."""
     found: dict[int, dict[tuple[str, str], dict[str, dict[str, dict[str, float]]]]] = {k: {} for k in cut}
-    every = [measure for measures in cut.values() for measure in measures]
-    for key, labellings in made.items():
-        for run_name, run in runs.items():
-            qrels = labellings[run_name].qrels_of(run)
-            judged = counted & frozenset(qrels.query_ids)
-            if not judged:
-                raise GateError(f"labels={key[0]} know none of the {len(counted)} queries that have answers")
-            evaluation = evaluate(qrels, run, every, queries=dataset.queries, select=judged)
-            for k, measures in cut.items():
+    for k, measures in cut.items():
+        for key, labellings in made[k].items():
+            of_measure = found[k].setdefault(key, {str(measure): {} for measure in measures})
+            for name, run in runs.items():
+                qrels = labellings[name].qrels_of(run)
+                judged = counted & frozenset(qrels.query_ids)
+                if not judged:
+                    raise GateError(f"labels={key[0]} know none of the {len(counted)} queries that have answers")
+                evaluation = evaluate(qrels, run, measures, queries=dataset.queries, select=judged)
                 for measure in measures:
-                    of_run = found[k].setdefault(key, {}).setdefault(str(measure), {})
-                    of_run[run_name] = evaluation.scores(measure).to_dict()
+                    of_measure[str(measure)][name] = evaluation.scores(measure).to_dict()
     return found
 
 

@@ -148,6 +148,16 @@ def test_the_curve_over_k_reads_each_item_once():
     assert made.cells[0].found.tau == 1.0
 
 
+def test_a_row_does_not_hang_on_the_other_rows():
+    options = {"labels": ["erag", "contains(kilt)", "qrels"], "measures": ["recall", "ndcg"]}
+    dataset, run = world()
+    answered = {query: ["right 1.0", "right 4.3", "right 7.1"] for query in dataset.queries}
+    dataset = Dataset.of(queries=dataset.queries, qrels=dataset.qrels, corpus=dataset.corpus, answers=answered)
+    alone = study(dataset=dataset, run=run, ks=[2], **options)
+    among = study(dataset=dataset, run=run, ks=[1, 2, K], **options)
+    assert [cell for cell in among.cells if cell.k == 2] == list(alone.cells)
+
+
 def test_labels_of_one_reader_against_the_answers_of_another():
     made = study({"one": Reads(), "two": Reads(lambda share, query: 1 - share)})
     assert {(cell.reader, cell.source): cell.found.tau for cell in made.cells} == {
