@@ -71,7 +71,8 @@ def _dots(axes: Any, cells: list[Cell], sources: list[str]) -> None:
     axes.set_yticks(range(len(measures)), measures)
     axes.invert_yaxis()
     axes.axvline(0.0, color="#cccccc", linewidth=0.8, zorder=0)
-    axes.set_xlim(-1.05 if any((cell.found.tau or 0.0) < -0.2 for cell in cells) else -0.3, 1.05)
+    lows = [cell.found.interval.low if cell.found.interval else cell.found.tau or 0.0 for cell in cells]
+    axes.set_xlim(-1.05 if min(lows, default=0.0) < -0.25 else -0.3, 1.05)
     axes.set_xlabel("tau-b (grey: its ceiling)")
 
 
