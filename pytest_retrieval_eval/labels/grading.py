@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -100,12 +99,20 @@ def _fill(
             _keep(judgments, filled, keys[index], graded, repetition, attempts)
             if told is not None:
                 told(graded)
+    except BaseException:  # also of Ctrl-C: what was answered meanwhile is paid for
+        _close(gradings)
+        for index, graded in gradings:
+            _keep(judgments, filled, keys[index], graded, repetition, attempts)
+        raise
     finally:
-        close = getattr(gradings, "close", None)
-        if close is not None:
-            with suppress(ValueError):  # a generator that an interrupt has just left
-                close()
+        _close(gradings)
     return filled
+
+
+def _close(gradings: object) -> None:
+    close = getattr(gradings, "close", None)
+    if close is not None:
+        close()
 
 
 def _known(judgments: Judgments, name: str, keys: Iterable[Key], repetition: int, also_people: bool) -> set[Key]:

@@ -390,8 +390,10 @@ class Judgments:
     def _put_failures(self, new: Sequence[Failure]) -> None:
         path = self.folder / _FAILURES
         kept = merged(each for each in [*self._failed(), *new] if not self._is_graded(each))
-        if kept or path.exists():
+        if kept:
             _write_lines(path, [each.line for each in kept])
+        else:
+            path.unlink(missing_ok=True)
 
     def _failed(self) -> list[Failure]:
         path = self.folder / _FAILURES

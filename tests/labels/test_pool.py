@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
+from fakeserver import FakeServer, says
 
 from pytest_retrieval_eval.collection.dataset import Dataset, Document
 from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import GateError, SettingsError
 from pytest_retrieval_eval.labels.grading import fill
-from pytest_retrieval_eval.labels.judging.judges import CallableJudge
+from pytest_retrieval_eval.labels.judging.judges import CallableJudge, ServerJudge
 from pytest_retrieval_eval.labels.judging.replies import Scale
 from pytest_retrieval_eval.labels.judgments import Judgment, Judgments
 from pytest_retrieval_eval.labels.pool import key_of, plan_of, pool_of
@@ -144,6 +147,25 @@ def test_one_process_judges_for_a_judge(store):
         return 1
 
     assert fill(store, judge_of(graded), pairs).complete
+
+
+def test_answers_that_arrive_at_an_interrupt_are_kept(store):
+    pairs = pool_of(dataset_of(), runs_of(bm25=BM25), 3).pairs.values()
+
+    def interrupted(graded):
+        deadline = time.monotonic() + 20
+        while len(answered) < 5 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.3)  # the last answer is on its way from the server to the judge
+        raise KeyboardInterrupt
+
+    answered = []
+    with FakeServer(lambda request: answered.append(request) or says('{"grade": 1}')) as server:
+        judge = ServerJudge(server.url, "judge-2024-08-06", concurrency=5)
+        with pytest.raises(KeyboardInterrupt):
+            fill(store, judge, pairs, told=interrupted)
+        judge.close()
+        assert len(list(store.rows(store.chosen[0].name))) == len(answered) == 5
 
 
 def test_what_came_before_an_exception_is_kept(store):

@@ -185,17 +185,8 @@ class _Asking:
         self.prompt = prompt
 
     def grade(self, items: Sequence[Item]) -> Iterator[tuple[int, Graded]]:
-        # Not a generator itself: a server is asked from now on, and not from the first look at an answer.
-        return self._gradings(self._reader.read(items))
-
-    def _gradings(self, readings: Iterator[tuple[int, Reading]]) -> Iterator[tuple[int, Graded]]:
-        try:
-            for index, reading in readings:
-                yield index, self._graded(reading)
-        finally:
-            close = getattr(readings, "close", None)
-            if close is not None:
-                close()
+        # A server is asked from now on, and not from the first look at an answer.
+        return _Gradings(self._reader.read(items), self._graded)
 
     def close(self) -> None:
         self._reader.close()
@@ -217,6 +208,25 @@ class _Asking:
             input_tokens=reading.input_tokens,
             output_tokens=reading.output_tokens,
         )
+
+
+class _Gradings(Iterator[tuple[int, Graded]]):
+    """The gradings behind some readings. An interrupt ends the wait for the next, not the gradings: after ``close``
+    they still yield what had been answered, where the readings do.
+    """
+
+    def __init__(self, readings: Iterator[tuple[int, Reading]], graded: Callable[[Reading], Graded]) -> None:
+        self._readings, self._graded = readings, graded
+
+    def __next__(self) -> tuple[int, Graded]:
+        index, reading = next(self._readings)
+        return index, self._graded(reading)
+
+    def close(self) -> None:
+        """Ask for nothing more."""
+        close = getattr(self._readings, "close", None)
+        if close is not None:
+            close()
 
 
 class CallableJudge:
