@@ -8,7 +8,7 @@ irrelevant in silence.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pytest_retrieval_eval.collection.qrels import Qrels
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 FILL = "pytest-retrieval-eval judge"
 _TOP = 10  # as judged@k of a measure without a cut-off
+_KEPT = 8  # comparisons whose labels are kept for the next gate on the same runs
 
 
 @dataclass(slots=True)
@@ -40,6 +41,7 @@ class _Known:
     qrels: Qrels
     notes: tuple[str, ...]
     of_texts: dict[tuple[tuple[str, str], ...], Qrels] = field(default_factory=dict)
+    made: list[tuple[tuple[Run, ...], int, frozenset[str] | None, Labelling]] = field(default_factory=list)
 
 
 class Judged:
@@ -66,8 +68,17 @@ class Judged:
         Where a measure reads the whole list, its first 10 ranks are looked at, as judged@10 is.
         """
         known = self._of(dataset)
-        declared = [run.depth for run in runs if run.depth is not None]
-        pool = pool_of(dataset, runs, min([depth or _TOP, *declared]), select=select)
+        k = min([depth or _TOP, *(run.depth for run in runs if run.depth is not None)])
+        for others, of_depth, of_queries, labelling in known.made:
+            same = len(others) == len(runs) and all(run is other for run, other in zip(runs, others, strict=True))
+            if same and of_depth == k and of_queries == select:
+                return replace(labelling, fill=self._fill)
+        labelling = self._label(known, runs, k, select)
+        known.made[:] = [*known.made[1 - _KEPT :], (tuple(runs), k, select, labelling)]
+        return labelling
+
+    def _label(self, known: _Known, runs: Sequence[Run], k: int, select: frozenset[str] | None) -> Labelling:
+        pool = pool_of(known.dataset, runs, k, select=select)
         made = {id(run): self._of_run(known, run, number, pool) for number, run in enumerate(runs)}
         changed = sorted({doc for run in runs for doc in self._other_texts(known, run)})
         notes = [*known.notes, *([changed_note(changed)] if changed and len(runs) > 1 else [])]
@@ -133,7 +144,7 @@ class Judged:
         if stale:
             what = "1 judgment is" if stale == 1 else f"{stale} judgments are"
             notes.append(f"{what} of texts that are others today, and {'does' if stale == 1 else 'do'} not count")
-        qrels = qrels_from(labels, str(store.folder), always=frozenset())
+        qrels = qrels_from(labels, f"the judgments in {store.folder}", always=frozenset())
         return _Known(dataset, query_ids, query_hashes, grades, hashes, qrels, tuple(notes))
 
     def _check_scale(self, grades: Mapping[str, Mapping[Key, Grade]]) -> None:

@@ -96,6 +96,22 @@ def test_at_a_cap_it_stops_and_says_how_far_it_came(place, program):
         assert len(server.requests) == 100
 
 
+def test_a_cap_that_processes_share(place, program):
+    with FakeServer([says(GRADED)]) as server:
+        settings(place, server, budget={"calls": 60, "path": "spent.sqlite"})
+        assert program(*JUDGE).status == 1
+        assert len(server.requests) == 60
+        result = process_of(place)
+        assert result.returncode == 1
+        assert "40 pairs not asked for: the budget is used up: 60 of 60 calls" in result.stderr
+        assert len(server.requests) == 60
+
+
+def process_of(place):
+    command = [sys.executable, "-m", "pytest_retrieval_eval.cli", *JUDGE]
+    return subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=120)
+
+
 def test_a_process_that_is_killed_pays_for_nothing_twice(place):
     """Killed while others are under way; the same command then asks for what was never answered, once."""
     answered, hold = [], threading.Event()
