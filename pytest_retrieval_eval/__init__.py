@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.spans import Span as Span
     from pytest_retrieval_eval.collection.spans import Spans as Spans
     from pytest_retrieval_eval.collection.stages import Stages as Stages
+    from pytest_retrieval_eval.collection.traces import Traces as Traces
     from pytest_retrieval_eval.gates.gate import Gate as Gate
     from pytest_retrieval_eval.gates.target import BASELINE as baseline
     from pytest_retrieval_eval.gates.target import against as against
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.measures.ranks import JudgedRanks as JudgedRanks
     from pytest_retrieval_eval.measures.registry import Definition as Definition
     from pytest_retrieval_eval.measures.registry import Parameter as Parameter
+    from pytest_retrieval_eval.studies.compare_all import compare_all as compare_all
     from pytest_retrieval_eval.studies.stages import stage_report as stage_report
+    from pytest_retrieval_eval.studies.thresholds import threshold_report as threshold_report
 
 _LAZY = {
     "Answers": ("collection.answers", "Answers"),
@@ -51,14 +54,17 @@ _LAZY = {
     "Span": ("collection.spans", "Span"),
     "Spans": ("collection.spans", "Spans"),
     "Stages": ("collection.stages", "Stages"),
+    "Traces": ("collection.traces", "Traces"),
     "Verdict": ("gates.verdict", "Verdict"),
     "against": ("gates.target", "against"),
     "baseline": ("gates.target", "BASELINE"),
+    "compare_all": ("studies.compare_all", "compare_all"),
     "evaluate": ("measures.evaluate", "evaluate"),
     "fuse": ("collection.fusion", "fuse"),
     "measure": ("measures.extending", "measure"),
     "stage_report": ("studies.stages", "stage_report"),
     "spans_to_qrels": ("labels.from_spans", "to_qrels"),
+    "threshold_report": ("studies.thresholds", "threshold_report"),
 }
 
 __all__ = [
@@ -82,14 +88,17 @@ __all__ = [
     "Span",
     "Spans",
     "Stages",
+    "Traces",
     "Verdict",
     "against",
     "baseline",
+    "compare_all",
     "evaluate",
     "fuse",
     "measure",
     "spans_to_qrels",
     "stage_report",
+    "threshold_report",
 ]
 
 

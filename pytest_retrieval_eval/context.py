@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset, Document
     from pytest_retrieval_eval.collection.run import Run
     from pytest_retrieval_eval.collection.stages import Stages
+    from pytest_retrieval_eval.collection.traces import Traces
     from pytest_retrieval_eval.gates.bench import Baseline
     from pytest_retrieval_eval.gates.families import GateFamily
     from pytest_retrieval_eval.gates.options import Options
@@ -53,6 +54,7 @@ OVERRIDABLE = (
     "retrieval_reader",
     "retrieval_judgments",
     "retrieval_stages",
+    "retrieval_traces",
 )
 UNREAD = ("retrieval_queries", "retrieval_qrels", "retrieval_spans")  # parts of retrieval_dataset, for reading in tests
 _NOT_THE_USERS = ("pytest_retrieval_eval", "_pytest", "pytest", "pluggy")
@@ -531,9 +533,12 @@ class FixtureBench:
 
     def _as_run(self, value: object) -> Run:
         from pytest_retrieval_eval.collection.run import Run
+        from pytest_retrieval_eval.collection.traces import Traces
 
         if isinstance(value, Run | str | Path):
             return self._named(value)
+        if isinstance(value, Traces):
+            return value.run()
         raise GateError(
             f"the fixture retrieval_run returned {type(value).__name__}, expected a Run or the name or path of one"
         )
@@ -569,10 +574,36 @@ def command_run(session: Session, dataset: Dataset) -> Path | str | None:
 def run_under_test(request: pytest.FixtureRequest, key: ContextKey, dataset: Dataset) -> Run:
     """The run under test where no fixture overrides it: command line, marker, ini, else the retriever."""
     session = session_of(request.config)
-    chosen = command_run(session, dataset) or key.run or session.settings.run
+    chosen = command_run(session, dataset) or key.run
+    definition = fixture_definition(cast(pytest.Item, request._pyfuncitem), "retrieval_traces")
+    if definition is not None and not is_ours(definition):
+        if chosen is not None:
+            raise GateError(
+                f"the run {chosen} of the command line or the marker meets a project's own fixture retrieval_traces "
+                f"({_place_of(definition)}), and only one of them can be the run under test: remove one, or name the "
+                "run in the gate (run=…)"
+            )
+        return traces_of(ask(request, "retrieval_traces")).run()
+    chosen = chosen or session.settings.run
     if chosen is not None:
         return named_run(request, chosen)
     return retriever_run(request, dataset)
+
+
+def traces_of(value: object) -> Traces:
+    """What the fixture `retrieval_traces` returned: traces, a mapping of them, or the path of a file."""
+    from pytest_retrieval_eval.collection.traces import Traces
+
+    if isinstance(value, Traces):
+        return value
+    if isinstance(value, Mapping):
+        return Traces.of(value)
+    if isinstance(value, str | Path):
+        return Traces.read(value)
+    raise GateError(
+        f"the fixture retrieval_traces returned {type(value).__name__}, expected Traces, a mapping from query id to "
+        "calls, or the path of a file of traces"
+    )
 
 
 def named_run(request: pytest.FixtureRequest, ref: str | Path) -> Run:

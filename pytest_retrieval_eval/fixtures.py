@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.queries import Queries
     from pytest_retrieval_eval.collection.run import Run
     from pytest_retrieval_eval.collection.spans import Spans
+    from pytest_retrieval_eval.collection.traces import Traces
     from pytest_retrieval_eval.gates.families import GateFamily
     from pytest_retrieval_eval.gates.measured import Measured
     from pytest_retrieval_eval.gates.options import Options
@@ -159,6 +160,17 @@ def retrieval_judgments(request: pytest.FixtureRequest, retrieval_context: Conte
     """The folder of judgments that labels="judged" reads. Override it with Judgments, or the path of their folder."""
     _takes_no_parameter(request)
     return session_of(request.config).judgments
+
+
+@pytest.fixture(scope="session")
+def retrieval_traces(request: pytest.FixtureRequest, retrieval_run: Run) -> Traces:
+    """The traces that the run under test is made of. Override it to gate an agent's calls: with Traces, a mapping from
+    query id to calls, or the path of a file.
+    """
+    from pytest_retrieval_eval.collection.traces import Traces
+
+    _takes_no_parameter(request)
+    return Traces.of_run(retrieval_run)
 
 
 @pytest.fixture(scope="session")

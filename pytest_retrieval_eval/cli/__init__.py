@@ -1,4 +1,4 @@
-"""``pytest-retrieval-eval run | evaluate | compare | stages | cache | spans | pool | judge``: the engine, no tests run.
+"""``pytest-retrieval-eval run | evaluate | compare | compare-all | …``: the engine, no tests run.
 
 pytest is never imported here, and nothing heavy before a command line has been understood.
 

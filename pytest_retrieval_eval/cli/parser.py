@@ -195,6 +195,29 @@ def _program() -> tuple[_Parser, dict[str, _Parser]]:
         epilog="Example: pytest-retrieval-eval judgments import sheet.csv --source ann --as heldout",
     )
     _add_kept(made["judgments"])
+    made["compare-all"] = commands.add_parser(
+        "compare-all",
+        help="Lay several runs beside one another: measures, which differ, and the Pareto front.",
+        description=(
+            "Measures several runs on the same judgments and prints a table of the measures with their intervals, the "
+            "runs that cannot be told apart, every pair with its p-value, and the runs that no other dominates."
+        ),
+        epilog=(
+            "Example: pytest-retrieval-eval compare-all eval/handbook bm25.run.jsonl.gz dense=runs/7.run.jsonl.gz "
+            "-m ndcg@10 -m latency.p95"
+        ),
+    )
+    made["thresholds"] = commands.add_parser(
+        "thresholds",
+        help="Say what returning nothing below each top score would bring.",
+        description=(
+            "Prints, tab-separated, for thresholds of the top score: the queries that would get nothing, how many of "
+            "them have no answer (right) and have one (lost), and precision, recall and F1 of abstaining."
+        ),
+        epilog="Example: pytest-retrieval-eval thresholds eval/handbook dense.run.jsonl.gz",
+    )
+    _add_compare_all(made["compare-all"])
+    _add_thresholds(made["thresholds"])
     _add_pool(made["pool"])
     _add_judge(made["judge"])
     made["pool report"] = commands.add_parser(
@@ -542,6 +565,44 @@ def _add_study(parser: _Parser) -> None:
     add("--split", metavar="NAME", help="Which qrels/NAME.tsv of a dataset folder (default: test).")
     _add_where(parser)
     _add_json(parser)
+
+
+def _add_compare_all(parser: _Parser) -> None:
+    add = parser.add_argument
+    _add_collection(parser)
+    add("runs", nargs="+", metavar="[NAME=]RUN", help="The runs, two or more; their names are those of the files.")
+    _add_measures(parser)
+    _add_where(parser)
+    add(
+        "--pareto",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="A measure of the Pareto front (default: every measure). May be repeated.",
+    )
+    add(
+        "--correction",
+        choices=("holm", "bh", "none"),
+        default="holm",
+        help="How the p-values of a measure are adjusted for the number of pairs (default: holm).",
+    )
+    add("--alpha", type=float, default=0.05, metavar="X", help="Two runs differ below this p (default: 0.05).")
+    add(
+        "--format",
+        choices=("markdown", "latex", "json"),
+        default="markdown",
+        help="What to print (default: markdown).",
+    )
+    _add_failures(parser)
+    parser.set_defaults(execute=_compare_all)
+
+
+def _add_thresholds(parser: _Parser) -> None:
+    _add_collection(parser)
+    parser.add_argument("run", metavar="RUN", help="The run, with scores: a TREC file, *.run.jsonl[.gz], JSON.")
+    _add_where(parser)
+    _add_json(parser)
+    parser.set_defaults(execute=_thresholds)
 
 
 def _add_cache(parser: _Parser) -> None:
@@ -960,6 +1021,20 @@ def _kept(arguments: argparse.Namespace, console: Console) -> int:
     name = "import_" if arguments.what == "import" else arguments.what
     done: int = getattr(judgments, name)(arguments, console)
     return done
+
+
+def _compare_all(arguments: argparse.Namespace, console: Console) -> int:
+    from pytest_retrieval_eval.cli.configurations import compare_runs
+    from pytest_retrieval_eval.measures.extending import plugged
+
+    with plugged(arguments.plugin):
+        return compare_runs(arguments, console)
+
+
+def _thresholds(arguments: argparse.Namespace, console: Console) -> int:
+    from pytest_retrieval_eval.cli.configurations import report_thresholds
+
+    return report_thresholds(arguments, console)
 
 
 def _pool(arguments: argparse.Namespace, console: Console) -> int:

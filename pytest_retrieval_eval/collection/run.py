@@ -21,6 +21,7 @@ from pytest_retrieval_eval.collection.runfile import (
     Backing,
     RunFile,
     lists_of,
+    of_calls,
     read_run,
     write_ours,
     write_trec,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.columns import Columns
     from pytest_retrieval_eval.collection.dataset import Document
     from pytest_retrieval_eval.collection.qrels import Qrels
+    from pytest_retrieval_eval.collection.traces import Call
 
 __all__ = ["Located", "Ranking", "Run"]
 
@@ -151,6 +153,18 @@ class Run:
 
         return fuse(runs, **options)
 
+    @classmethod
+    def of_calls(
+        cls,
+        calls: Mapping[str, tuple[Call, ...]],
+        *,
+        name: str = "",
+        errors: Mapping[str, str] | None = None,
+        source: str = "",
+    ) -> Run:
+        """What the calls of each query returned together, with the calls; see `collection.traces.Traces`."""
+        return cls(of_calls(calls, errors or {}), name=name, source=source)
+
     def __repr__(self) -> str:
         return f"<Run {self.name or self.source!r}>"
 
@@ -178,6 +192,11 @@ class Run:
     def costs(self) -> Mapping[str, float]:
         """What each query was charged, in whatever currency the retriever says it."""
         return MappingProxyType(dict(self._file.costs))
+
+    @property
+    def calls(self) -> Mapping[str, tuple[Call, ...]]:
+        """The calls that were made for each query, where the run is made of traces; mostly none."""
+        return MappingProxyType(dict(self._file.calls))
 
     @property
     def texts(self) -> Mapping[str, Document]:
@@ -326,6 +345,7 @@ class Run:
                 "header": file.header,
                 "seconds": file.seconds,
                 **({"costs": file.costs} if file.costs else {}),
+                **({"calls": _call_rows(file)} if file.calls else {}),
                 "errors": file.errors,
             }
             if file.texts:
@@ -359,7 +379,11 @@ class Run:
     def without_seconds(self) -> Run:
         """The same run without what each query took and cost, which differs from one machine and hour to the next."""
         header = {key: value for key, value in self._file.header.items() if key != "timing"}
-        file = replace(self._file, seconds={}, costs={}, header=header)
+        calls = {
+            query: tuple(replace(call, seconds=None, cost=None) for call in several)
+            for query, several in self._file.calls.items()
+        }
+        file = replace(self._file, seconds={}, costs={}, header=header, calls=calls)
         return Run(file, name=self.name, source=self.source)
 
     def to_dict(self) -> dict[str, Any]:
@@ -404,7 +428,14 @@ class Run:
             digester.update(docs.lengths.astype("<i8").tobytes() + docs.data.tobytes())
             if columns.scores is not None:
                 digester.update((columns.scores[rows] + 0.0).astype("<f8").tobytes())  # -0.0 is 0.0
+        for query_id, calls in sorted(self._file.calls.items()):
+            asked = [(call.query, call.docs) for call in calls]
+            digester.update(json.dumps([query_id, asked], sort_keys=True).encode())
         return "sha256:" + digester.hexdigest()
+
+
+def _call_rows(file: RunFile) -> dict[str, list[dict[str, object]]]:
+    return {query: [call.to_dict() for call in calls] for query, calls in sorted(file.calls.items())}
 
 
 @lru_cache(maxsize=4)

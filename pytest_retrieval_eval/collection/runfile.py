@@ -36,6 +36,7 @@ from pytest_retrieval_eval.collection.hits import Hit, read_hits
 from pytest_retrieval_eval.collection.lists import Lists
 from pytest_retrieval_eval.collection.located import RankOrder
 from pytest_retrieval_eval.collection.scoremaps import ScoreMaps
+from pytest_retrieval_eval.collection.traces import Call, merged_hits, read_calls, read_trace_rows, totals
 from pytest_retrieval_eval.collection.trec import TrecFile
 from pytest_retrieval_eval.collection.treclines import refuse_repeated
 from pytest_retrieval_eval.errors import DataError
@@ -60,6 +61,7 @@ class RunFile:
     costs: Mapping[str, float] = field(default_factory=dict)
     errors: Mapping[str, str] = field(default_factory=dict)
     texts: Mapping[str, Document] = field(default_factory=dict)
+    calls: Mapping[str, tuple[Call, ...]] = field(default_factory=dict)
 
 
 def read_run(path: PathLike, columns: Mapping[str, str] | None = None) -> RunFile:
@@ -76,6 +78,9 @@ def read_run(path: PathLike, columns: Mapping[str, str] | None = None) -> RunFil
         lists, said = read_parquet(path, columns)
         texts = {doc_id: Document(*both) for doc_id, both in said.get("texts", {}).items()}
         known = {key: said.get(key, {}) for key in ("header", "seconds", "costs", "errors")}
+        known["calls"] = {
+            query: read_calls(calls, f"{path}, query {query!r}") for query, calls in said.get("calls", {}).items()
+        }
         return RunFile(lists, said.get("depth"), **known, texts=texts)
     if columns is not None:
         raise DataError(f"{path}: columns are named for tables alone, and the file is no {PARQUET}")
@@ -89,9 +94,27 @@ def read_run(path: PathLike, columns: Mapping[str, str] | None = None) -> RunFil
     row = _one_object(first)
     if row is not None and "format" in row:
         return _read_ours(path)
+    if row is not None and "calls" in row:
+        return of_calls(*read_trace_rows(path))
     if row is not None and any(isinstance(row.get(key), str | int) for key in _QUERY_KEYS):
         return RunFile(_read_rows(path))
     return RunFile(_read_json(path))
+
+
+def of_calls(calls: Mapping[str, tuple[Call, ...]], errors: Mapping[str, str]) -> RunFile:
+    """What the calls of each query returned together."""
+    if not calls:
+        raise DataError("the traces have no query; expected one for each query")
+    lists = Lists()
+    for query_id, several in calls.items():
+        lists.add_hits(query_id, merged_hits(several), f"query {query_id!r}")
+    return RunFile(
+        lists.columns(by_list=True),
+        seconds=totals(calls, "seconds"),
+        costs=totals(calls, "cost"),
+        errors=dict(errors),
+        calls=dict(calls),
+    )
 
 
 def _one_object(text: str) -> dict[str, Any] | None:
@@ -150,7 +173,7 @@ def _read_ours(path: PathLike) -> RunFile:
     for block in columns.blocks() if not columns.by_list else ():
         refuse_repeated(block, lambda row: str(path))
     provenance = {key: value for key, value in header.items() if key not in STRUCTURE}
-    return RunFile(columns, depth, provenance, said.seconds, said.costs, said.errors, texts)
+    return RunFile(columns, depth, provenance, said.seconds, said.costs, said.errors, texts, said.calls)
 
 
 def _read_text(row: Mapping[str, object], where: str, texts: dict[str, Document]) -> None:
@@ -177,6 +200,7 @@ class _Said:
     seconds: dict[str, float] = field(default_factory=dict)
     costs: dict[str, float] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
+    calls: dict[str, tuple[Call, ...]] = field(default_factory=dict)
 
 
 def _read_line(row: dict[str, object], where: str, lists: Lists, said: _Said) -> None:
@@ -196,6 +220,8 @@ def _read_line(row: dict[str, object], where: str, lists: Lists, said: _Said) ->
         said.seconds[query_id] = json_number(row["seconds"], where, "seconds")
     if row.get("cost") is not None:
         said.costs[query_id] = json_number(row["cost"], where, "cost")
+    if row.get("calls") is not None:
+        said.calls[query_id] = read_calls(row["calls"], where)
     if row.get("error") is not None:
         if not isinstance(row["error"], str):
             raise DataError(f"{where}: the error is {excerpt(row['error'])}; expected a string")
@@ -239,6 +265,8 @@ def write_ours(path: PathLike, run: RunFile) -> None:
                 row["seconds"] = run.seconds[query_id]
             if query_id in run.costs:
                 row["cost"] = run.costs[query_id]
+            if query_id in run.calls:
+                row["calls"] = [call.to_dict() for call in run.calls[query_id]]
             if query_id in run.errors:
                 row["error"] = run.errors[query_id]
             out.write(_json_line(row))
@@ -280,6 +308,7 @@ def write_trec(path: PathLike, run: RunFile, tag: str) -> None:
         _count(len(run.errors), "error") if run.errors else "",
         "seconds" if run.seconds else "",
         "costs" if run.costs else "",
+        "the calls of traces" if run.calls else "",
         "the header" if run.header else "",
         "the declared depth" if run.depth is not None else "",
         "which part of a document a hit is" if columns.chunks is not None else "",

@@ -197,7 +197,11 @@ def _has(key: str, rows: bytes) -> bool:
 
 def _without_times(rows: bytes) -> list[dict[str, object]]:
     parsed = [json.loads(line) for line in rows.splitlines()]
-    return [{key: value for key, value in row.items() if key not in _TIMES} for row in parsed]
+    for row in parsed:
+        for each in (row, *row.get("calls", ())):
+            for key in _TIMES:
+                each.pop(key, None)
+    return parsed
 
 
 def _content(path: Path) -> tuple[dict[str, object], bytes]:

@@ -69,7 +69,7 @@ from pytest_retrieval_eval.labels.scorable import scorable
 from pytest_retrieval_eval.labels.source import ERAG
 from pytest_retrieval_eval.measures.access import ACCESS
 from pytest_retrieval_eval.measures.evaluate import evaluate
-from pytest_retrieval_eval.measures.evidence import TIMES, is_labelled
+from pytest_retrieval_eval.measures.evidence import OF_QUERIES, TIMES, is_labelled
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.registry import bounds, reads, unit
 from pytest_retrieval_eval.stats.paired import PairedTest
@@ -253,8 +253,7 @@ def _candidate(measure: Measure, bench: Bench, options: Options, known: Known) -
 def _measured(opened: Sequence[Opened], measure: Measure, bench: Bench, options: Options, known: Known) -> list[Side]:
     """The runs of a comparison, the candidate first: labelled together, then measured."""
     candidate = opened[0]
-    if reads(measure) == TIMES:
-        # What has no time on one side has none on either.
+    if reads(measure) in OF_QUERIES:
         failed = frozenset(query for each in opened for query in each.failed)
         labels = no_labels(candidate.dataset, candidate.select, failed)
     elif not is_labelled(reads(measure)):

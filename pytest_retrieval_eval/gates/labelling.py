@@ -140,8 +140,8 @@ def no_labels(dataset: Dataset, select: frozenset[str] | None, failed: frozenset
     notes: tuple[str, ...] = ()
     if failed:
         what = counted(len(failed), "query", "queries")
-        has = "has" if len(failed) == 1 else "have"
-        notes = (f"{what} on which a retriever failed {has} no time, and left both sides: {listed(said)}",)
+        has = "is" if len(failed) == 1 else "are"
+        notes = (f"{what} on which a retriever failed {has} left out of both sides: {listed(said)}",)
     return Labels(
         dataset.qrels,
         lambda run: dataset.qrels,

@@ -12,6 +12,7 @@ from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.collection.queries import Queries
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.collection.spans import Spans
+from pytest_retrieval_eval.collection.traces import Traces
 from pytest_retrieval_eval.measures import registry
 from pytest_retrieval_eval.measures.evaluate import evaluate
 from pytest_retrieval_eval.measures.evidence import RANKS
@@ -31,13 +32,21 @@ SPANS = {"q": [("guide", 300, 700), ("faq", 100, 200), ("rules", 0, 100)]}
 
 FUSED = ["d9", "d7", "d4", "d3", "d1", "d5"]
 READERS = {"guide": ["*"], "faq": ["hr"], "d5": ["*"]}
-SECONDS, COSTS = {"q": 0.012}, {"q": 0.002}
+CALLS = [
+    {"hits": ["d7", "d3"], "seconds": 0.008, "cost": 0.0012},
+    {"hits": ["d1", "d9", "d4"], "seconds": 0.004, "cost": 0.0008},
+]
+# The top scores of four queries, the last two of which have no answer.
+ANSWERS = {"q": 0.9, "q2": 0.4, "q3": 0.5, "q4": None}
 
 # What measures of another kind of evidence read.
 _READS = {
     "spans": "gold spans, and which part of which document each hit is; no judgments",
     "stages": "judged documents, also those that the stage `from` returned (the fixture `retrieval_stages`)",
     "access": "the roles of whoever asks (queries.jsonl) and of whoever may read a document (corpus.jsonl)",
+    "abstention": "which queries have no answer, and the score of the first hit; no judgments",
+    "calls": "the calls of traces; no judgments",
+    "chain": "judged documents, and which call of a trace returned them",
     "times": "the seconds and the cost of each query in the run; no judgments",
 }
 
@@ -87,12 +96,18 @@ measure is the mean over the queries that count, unless it says otherwise.
   the collection counts, with or without an answer; one without a time is an error. A percentile is no mean over the
   queries: its interval is the percentile bootstrap, and its p comes from swapping both sides of queries at random
   ([Latency and cost](../how-to/latency.md)).
+* **Abstention**: to abstain is to return nothing, or nothing whose score reaches `threshold`. Queries that are marked
+  unanswerable count, and those with judgments ([when to return nothing](../how-to/abstention.md)).
+* **Traces**: `chain_…`, `hop_recall` and `calls_to_complete` ask whether the calls of an agent found the documents
+  that are relevant to the query, all of which it is taken to need; k cuts the list of each call. `calls` reads as
+  `calls.max` ([agents and hops](../how-to/agents.md)).
 
 The examples are of one query, which took 12 ms and cost 0.002: d7, d3, d1, d9, d4 were returned, in this order; the
-grades are d1 3, d3 2, d5 2, d4 1. The stage `fused` before had returned d9, d7, d4, d3, d1, d5. For gold spans these
-are chunks: d7, d3 and d9 the characters 0–400, 400–800 and 800–1200 of the guide, d1 and d4 0–400 and 400–800 of the
-FAQ; gold are 300–700 of the guide, 100–200 of the FAQ and 0–100 of the rules. Staff asks the query; everybody may read
-the guide and d5, and HR the FAQ.
+grades are d1 3, d3 2, d5 2, d4 1. Two calls brought them, d7 and d3, then the others. The stage `fused` before had
+returned d9, d7, d4, d3, d1, d5. For gold spans these are chunks: d7, d3 and d9 the characters 0–400, 400–800 and
+800–1200 of the guide, d1 and d4 0–400 and 400–800 of the FAQ; gold are 300–700 of the guide, 100–200 of the FAQ and
+0–100 of the rules. Staff asks the query; everybody may read the guide and d5, and HR the FAQ. Abstention is of four
+queries: the top scores of two with an answer are 0.9 and 0.4, of two without 0.5 and none.
 """
 
 
@@ -198,9 +213,14 @@ def _examples(definition: Definition) -> list[tuple[Measure, float]]:
     for key, parameter in definition.parameters.items():
         words = [word for word in parameter.words if word != parameter.default]
         wanted += [Measure.of(definition.name, cutoff, **given, **{key: word}) for word in words]
+    if definition.reads == "abstention":
+        queries = Queries.of({query: {"text": "?", "unanswerable": query > "q2"} for query in ANSWERS})
+        run = Run.of({query: {} if top is None else {"d1": top} for query, top in ANSWERS.items()})
+        qrels = Qrels.of({query: {"d1": 1} for query in ("q", "q2")})
+        return [(scores.measure, scores.overall) for scores in evaluate(qrels, run, wanted, queries=queries)]
     found = evaluate(
         Qrels.of(QRELS),
-        Run.of(RUN, seconds=SECONDS, costs=COSTS),
+        Traces.of({"q": CALLS}).run(),
         wanted,
         queries=Queries.of({"q": {"text": "?", "roles": ["staff"]}}),
         spans=Spans.of(SPANS),

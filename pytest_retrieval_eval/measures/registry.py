@@ -155,7 +155,7 @@ _broken: list[str] = []  # a sentence for each package whose measures could not 
 _loaded = False
 _ROOMS = (
     *("ranking", "interpolated", "user_models", "incomplete", "sets", "nested"),
-    *("spans", "lift", "access", "times", "foreign"),
+    *("spans", "lift", "access", "times", "abstention", "calls", "foreign"),
 )
 _changes = 0
 ENTRY_POINTS = "pytest_retrieval_eval.measures"  # the group in which packages offer measures

@@ -99,7 +99,8 @@ class Scores:
         if how == "statistic":
             found = self.summary.of(self.values)
             if math.isnan(found):
-                raise GateError(f"{self.measure} is undefined: {registry.definition(link.name).meaning} divides by 0.")
+                meaning = registry.definition(link.name).meaning
+                raise GateError(f"{self.measure} is undefined, since there is nothing to divide by: it is {meaning}.")
             return found
         raised = np.maximum(self.values, registry.floor(link))
         return math.exp(math.fsum(np.log(raised).tolist()) / self.n)

@@ -159,7 +159,7 @@ def test_a_query_that_failed_leaves_both_sides():
         found.decide("latency.p95 <= baseline")
     verdict = found.decide("latency.p95 <= baseline", allow_failures=1)
     assert (verdict.n, verdict.value, verdict.reference) == (9, 10.0, 10.0)
-    assert "1 query on which a retriever failed has no time, and left both sides: q009" in verdict.notes
+    assert "1 query on which a retriever failed is left out of both sides: q009" in verdict.notes
     scores = evaluate(Qrels.of(labels(10)), failed, "latency.p99")
     assert scores["latency.p99"].n == 9
     assert scores.counts.failed == ("q009",)

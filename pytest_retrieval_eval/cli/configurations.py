@@ -1,0 +1,65 @@
+"""``compare-all`` and ``thresholds``: several runs beside one another, and when one had better return nothing."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+
+from pytest_retrieval_eval.cli.console import Console, json_text
+from pytest_retrieval_eval.cli.inputs import named_measures, parse_where, read_collection, select_queries
+from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.errors import SettingsError
+from pytest_retrieval_eval.reports.configurations import FORMATS
+from pytest_retrieval_eval.studies.compare_all import compare_all
+from pytest_retrieval_eval.studies.thresholds import threshold_report
+
+DEFAULT = ("ndcg@10", "recall@10", "mrr@10")
+
+
+def compare_runs(arguments: argparse.Namespace, console: Console) -> int:
+    """The command ``compare-all``. Everything is computed before anything is printed."""
+    dataset = read_collection(arguments.qrels, queries=arguments.queries, split=arguments.split)
+    select = select_queries(dataset, parse_where(arguments.where))
+    runs: dict[str, Run] = {}
+    for text in arguments.runs:
+        given, equals, path = text.partition("=")
+        run = Run.read(path if equals and given and "/" not in given else text)
+        name = given if equals and given and "/" not in given else run.name
+        if name in runs:
+            raise SettingsError(f"two runs have the name {name!r}; give one of them another: NAME=FILE")
+        runs[name] = run
+    found = compare_all(
+        dataset,
+        runs,
+        [measure for _, measure in named_measures(arguments.measure or DEFAULT)],
+        select=select,
+        objectives=[measure for _, measure in named_measures(arguments.pareto)] if arguments.pareto else None,
+        correction=arguments.correction,
+        alpha=arguments.alpha,
+        allow_failures=arguments.allow_failures,
+    )
+    console.write(json_text(found.to_dict()) + "\n" if arguments.format == "json" else FORMATS[arguments.format](found))
+    return 0
+
+
+def report_thresholds(arguments: argparse.Namespace, console: Console) -> int:
+    """The command ``thresholds``."""
+    dataset = read_collection(arguments.qrels, queries=arguments.queries, split=arguments.split)
+    select = select_queries(dataset, parse_where(arguments.where))
+    found = threshold_report(dataset, Run.read(arguments.run), select=select)
+    if arguments.json:
+        console.write(json_text(asdict(found)) + "\n")
+        return 0
+    console.write("threshold\tabstained\tright\tlost\tprecision\trecall\tf1\n")
+    for row in found.rows:
+        precision = "-" if row.precision is None else f"{row.precision:.3f}"
+        threshold = "none" if row.threshold is None else f"{row.threshold:.6g}"
+        best = "\tbest" if row == found.best else ""
+        console.write(
+            f"{threshold}\t{row.abstained}\t{row.right}\t{row.lost}\t{precision}\t{row.recall:.3f}\t{row.f1:.3f}{best}\n"
+        )
+    console.note(
+        f"the top score tells {found.answerable} queries with an answer from {found.unanswerable} without: "
+        f"AUC {found.auc:.3f}"
+    )
+    return 0

@@ -1,0 +1,310 @@
+"""Measures of traces: how many calls a query took, and whether they brought together all that its answer needs.
+
+Of *needed* documents a chain of evidence is made: those that are relevant at the measure's level. k cuts each call's
+own list. What an agent spends is counted for every query; what it finds, for those that need something.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pytest_retrieval_eval.errors import GateError, MeasureError
+from pytest_retrieval_eval.measures.evidence import CALLS, Evidence, Given, register_evidence
+from pytest_retrieval_eval.measures.names import Measure
+from pytest_retrieval_eval.measures.ranks import Bools, Floats, Ints, JudgedRanks, judged_ranks
+from pytest_retrieval_eval.measures.registry import Definition, Parameter, register
+from pytest_retrieval_eval.measures.times import percentile, query_labels, query_table
+
+if TYPE_CHECKING:
+    from pytest_retrieval_eval.collection.run import Run
+
+CHAIN = "chain"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spent:
+    """The calls of each query, and how many of them brought nothing new."""
+
+    calls: Floats
+    redundant: Floats
+    failed: Bools
+    known: Bools
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chain:
+    """Where the calls have the judged documents: a row for each time that one is found.
+
+    ``query`` and ``doc`` number the queries and judgments of the labels, ``call`` and ``rank`` begin at 1. ``grade``
+    is that of every judgment, and ``of`` its query.
+    """
+
+    query: Ints
+    doc: Ints
+    call: Ints
+    rank: Ints
+    grade: Floats
+    of: Ints
+    queries: int
+
+    def first(self, rel: float, cutoff: int | None, hop: int | None = None) -> Ints:
+        """The first call that has each judged document in its top k, 0 where none has; of one hop alone, that one."""
+        keep = self.grade[self.doc] >= rel
+        if cutoff is not None:
+            keep &= self.rank <= cutoff
+        if hop is not None:
+            keep &= self.call == hop
+        found = np.full(len(self.grade), np.iinfo(np.int64).max)
+        np.minimum.at(found, self.doc[keep], self.call[keep])
+        found[found == np.iinfo(np.int64).max] = 0
+        return found
+
+    def needed(self, rel: float) -> tuple[Bools, Ints]:
+        """Which judgments are of documents that are needed, and how many each query needs."""
+        which = self.grade >= rel
+        return which, np.bincount(self.of[which], minlength=self.queries)
+
+    def count(self, found: Bools) -> Ints:
+        """How many of these judgments each query has."""
+        return np.bincount(self.of[found], minlength=self.queries)
+
+
+def _run_name(run: Run) -> str:
+    return f"the run {run.name or run.source or 'given'}"
+
+
+def _refuse_runs_without(run: Run) -> None:
+    if not run.calls:
+        raise GateError(
+            f"{_run_name(run)} has no traces, which measures of calls read: make it with Traces.run(), or read a file "
+            'of rows {"query_id", "calls"}'
+        )
+
+
+def spent_calls(given: Given) -> Evidence:
+    """The evidence of what calls were spent. Raises a GateError where the run has no traces."""
+    if given.trec:
+        raise MeasureError("trec_eval knows no traces: measure calls without trec mode.")
+    run = given.run
+    _refuse_runs_without(run)
+    labels, calls, failed = query_labels(given), run.calls, run.errors
+    known = [calls.get(query_id) for query_id in labels.query_ids]
+    spent = Spent(
+        np.array([0.0 if each is None else len(each) for each in known]),
+        np.array([0.0 if each is None else redundant([call.docs for call in each]) for each in known]),
+        np.array([query in failed for query in labels.query_ids], bool),
+        np.array([each is not None for each in known], bool),
+    )
+
+    def check(measure: Measure, rows: Ints) -> None:
+        missing = [labels.query_ids[row] for row in rows[~spent.known[rows]].tolist()]
+        if missing:
+            raise GateError(
+                f"{measure}: {_run_name(run)} has no trace for {len(missing)} of {len(rows)} queries that count "
+                f"({', '.join(missing[:5])}{', …' if len(missing) > 5 else ''}); one without a call has an empty list"
+            )
+
+    return Evidence(labels, query_table(labels, run, spent), noun="trace", every=True, check=check)
+
+
+def redundant(calls: Sequence[Sequence[str]]) -> int:
+    """How many calls brought no document that no call before had brought, an empty one among them.
+
+    >>> redundant([["a", "b"], ["b"], ["c"], []])
+    2
+    """
+    seen: set[str] = set()
+    found = 0
+    for docs in calls:
+        found += seen.issuperset(docs)
+        seen.update(docs)
+    return found
+
+
+def chains(given: Given) -> Evidence:
+    """The evidence of what the calls found. Raises a GateError where the run has no traces, or nothing is judged."""
+    if given.trec:
+        raise MeasureError("trec_eval knows no traces: measure chains of evidence without trec mode.")
+    run, qrels = given.run, given.qrels
+    _refuse_runs_without(run)
+    if qrels is None or not len(qrels):
+        raise GateError("the qrels judge no document, so that nothing says which ones a query needs.")
+    numbers = {
+        (int(query), doc): row
+        for row, (query, doc) in enumerate(zip(qrels.query.tolist(), qrels.docs.strings(), strict=True))
+    }
+    rows = []
+    for number, query_id in enumerate(qrels.query_ids):
+        for call, made in enumerate(run.calls.get(query_id, ()), 1):
+            for rank, doc in enumerate(made.docs, 1):
+                row = numbers.get((number, doc))
+                if row is not None:
+                    rows.append((number, row, call, rank))
+    query, doc, call, rank = np.array(rows, np.int64).reshape(-1, 4).T
+    chain = Chain(query, doc, call, rank, qrels.grades, qrels.query, len(qrels.query_ids))
+    return Evidence(qrels, judged_ranks(qrels, run).with_beside(chain))
+
+
+def _chain(ranks: JudgedRanks, measure: Measure) -> Chain:
+    if not isinstance(ranks.beside, Chain):
+        raise MeasureError(f"{measure} reads traces, and the table that it was given has none.")
+    return ranks.beside
+
+
+def _spent(ranks: JudgedRanks, measure: Measure) -> Spent:
+    if not isinstance(ranks.beside, Spent):
+        raise MeasureError(f"{measure} reads traces, and the table that it was given has none.")
+    return ranks.beside
+
+
+def chain_recall(ranks: JudgedRanks, measure: Measure) -> Floats:
+    """Needed documents in the top k of any call ÷ needed documents."""
+    chain = _chain(ranks, measure)
+    which, needed = chain.needed(measure.rel)
+    found = chain.count(which & (chain.first(measure.rel, measure.cutoff) > 0))
+    return found / np.maximum(needed, 1)
+
+
+def chain_complete(ranks: JudgedRanks, measure: Measure) -> Floats:
+    """1 if every needed document is in the top k of some call, else 0."""
+    chain = _chain(ranks, measure)
+    which, needed = chain.needed(measure.rel)
+    found = chain.count(which & (chain.first(measure.rel, measure.cutoff) > 0))
+    complete: Floats = (found == needed).astype(np.float64)
+    return complete
+
+
+def hop_recall(ranks: JudgedRanks, measure: Measure) -> Floats:
+    """Needed documents in the top k of one call ÷ needed documents of the query."""
+    chain = _chain(ranks, measure)
+    hop = measure.get("hop", 1.0)
+    if not isinstance(hop, float) or not hop.is_integer():
+        raise MeasureError(f"{measure}: hop numbers a call, from 1; {hop} is none.")
+    which, needed = chain.needed(measure.rel)
+    found = chain.count(which & (chain.first(measure.rel, measure.cutoff, int(hop)) > 0))
+    return found / np.maximum(needed, 1)
+
+
+def calls_to_complete(ranks: JudgedRanks, measure: Measure) -> Floats:
+    """The call with which the last needed document is in the top k of some call; ``never`` where one never is."""
+    chain = _chain(ranks, measure)
+    first = chain.first(measure.rel, measure.cutoff)
+    which, needed = chain.needed(measure.rel)
+    last = np.zeros(chain.queries, np.int64)
+    np.maximum.at(last, chain.of[which], first[which])
+    complete = chain.count(which & (first > 0)) == needed
+    never = measure.get("never", NEVER)
+    return np.where(complete, last, never if isinstance(never, float) else NEVER).astype(np.float64)
+
+
+def calls(ranks: JudgedRanks, measure: Measure) -> Floats:
+    """The calls that were made for the query."""
+    return _spent(ranks, measure).calls
+
+
+def redundant_calls(ranks: JudgedRanks, measure: Measure) -> Floats:
+    """Calls that brought no document which no earlier call had brought ÷ calls; 0 where there were none."""
+    spent = _spent(ranks, measure)
+    return spent.redundant / np.maximum(spent.calls, 1)
+
+
+def asked(ranks: JudgedRanks, measure: Measure) -> Bools:
+    """Every query of the collection that the agent did not fail on."""
+    return ~_spent(ranks, measure).failed
+
+
+NEVER = 10.0
+register_evidence(CALLS, spent_calls, "the calls of traces")
+register_evidence(CHAIN, chains, "the calls of traces, and labels of documents", labelled=True)
+
+_OWN = "counted from the calls of a trace"
+_HOP = Parameter("which call, from 1", 1.0, number=True, above=0.0, kept=True)
+
+for _definition in (
+    Definition(
+        "chain_recall", "needed documents that any call found ÷ needed documents", _OWN, chain_recall, reads=CHAIN
+    ),
+    Definition(
+        "chain_complete", "1 if the calls together found every needed document", _OWN, chain_complete, reads=CHAIN
+    ),
+    Definition(
+        "hop_recall",
+        "needed documents that one call found ÷ needed documents",
+        _OWN,
+        hop_recall,
+        parameters={"hop": _HOP},
+        reads=CHAIN,
+    ),
+    Definition(
+        "calls_to_complete",
+        "with which call the last needed document was found",
+        _OWN,
+        calls_to_complete,
+        parameters={
+            "never": Parameter("what a query counts whose documents are never all found", NEVER, number=True, above=0.0)
+        },
+        falls=True,
+        high=math.inf,
+        reads=CHAIN,
+    ),
+    Definition(
+        "redundant_calls",
+        "the share of calls that brought nothing new",
+        _OWN,
+        redundant_calls,
+        cutoff="none",
+        binary=False,
+        counts=asked,
+        falls=True,
+        reads=CALLS,
+    ),
+    Definition(
+        "calls.mean",
+        "how many calls a query takes, on average",
+        _OWN,
+        calls,
+        cutoff="none",
+        binary=False,
+        counts=asked,
+        falls=True,
+        high=math.inf,
+        reads=CALLS,
+    ),
+    Definition(
+        "calls.p95",
+        "how many calls a query takes, of which 95 % of the queries stay below",
+        _OWN,
+        calls,
+        cutoff="none",
+        binary=False,
+        counts=asked,
+        falls=True,
+        high=math.inf,
+        reads=CALLS,
+        aggregate="statistic",
+        statistic=partial(percentile, share=0.95),
+    ),
+    Definition(
+        "calls.max",
+        "how many calls any query takes at most: the budget of an agent",
+        _OWN,
+        calls,
+        cutoff="none",
+        binary=False,
+        counts=asked,
+        falls=True,
+        high=math.inf,
+        reads=CALLS,
+        aggregate="statistic",
+        statistic=partial(percentile, share=1.0),
+        extreme=True,
+        readings={"calls": "calls.max"},
+    ),
+):
+    register(_definition)
