@@ -83,7 +83,8 @@ def test_the_tests_on_the_pages_pass(handbook):
 
 
 COMMANDS = (
-    *("run", "evaluate", "compare", "spans", "stages", "correlate", "efficiency", "pool", "judge"),
+    *("run", "evaluate", "compare", "compare-all", "thresholds", "spans", "stages", "correlate", "efficiency"),
+    *("pool", "judge"),
     *(f"judgments {what}" for what in ("check", "compact", "show", "worksheet", "import", "export")),
 )
 
