@@ -161,7 +161,8 @@ def f1(rows: Floats, classes: Floats) -> Floats:
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:
-    return np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
+    share: Floats = np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
+    return share
 
 
 def auc(rows: Floats, classes: Floats) -> Floats:
