@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.target import against as against
     from pytest_retrieval_eval.gates.verdict import Verdict as Verdict
     from pytest_retrieval_eval.labels.from_spans import to_qrels as spans_to_qrels
+    from pytest_retrieval_eval.labels.judgments import Judgments as Judgments
     from pytest_retrieval_eval.measures.evaluate import evaluate as evaluate
     from pytest_retrieval_eval.measures.extending import measure as measure
     from pytest_retrieval_eval.measures.names import Measure as Measure
@@ -46,6 +47,7 @@ _LAZY = {
     "Definition": ("measures.registry", "Definition"),
     "Gate": ("gates.gate", "Gate"),
     "JudgedRanks": ("measures.ranks", "JudgedRanks"),
+    "Judgments": ("labels.judgments", "Judgments"),
     "Measure": ("measures.names", "Measure"),
     "Parameter": ("measures.registry", "Parameter"),
     "Qrels": ("collection.qrels", "Qrels"),
@@ -78,6 +80,7 @@ __all__ = [
     "GateError",
     "GateFailure",
     "JudgedRanks",
+    "Judgments",
     "Measure",
     "MeasureError",
     "Parameter",

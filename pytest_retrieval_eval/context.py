@@ -277,6 +277,20 @@ def dataset_of(session: Session, value: object) -> Dataset:
     return value
 
 
+def judgments_of(session: Session, value: object) -> Judgments:
+    """What the fixture `retrieval_judgments` returned, as judgments."""
+    from pytest_retrieval_eval.labels.judgments import Judgments
+
+    if isinstance(value, str | Path):
+        return session.judgments_in(Path(value))
+    if not isinstance(value, Judgments):
+        raise GateError(
+            f"the fixture retrieval_judgments returned {type(value).__name__}, expected Judgments or the path of "
+            "their folder"
+        )
+    return value
+
+
 class FixtureBench:
     """What the gates of one test ask for, answered by its fixtures, its marker and the settings."""
 
@@ -394,17 +408,7 @@ class FixtureBench:
 
     def judgments(self) -> Judgments:
         """What the fixture `retrieval_judgments` gives: a folder of judgments, or its path."""
-        from pytest_retrieval_eval.labels.judgments import Judgments
-
-        value = ask(self._request, "retrieval_judgments")
-        if isinstance(value, str | Path):
-            return self._session.judgments_in(Path(value))
-        if not isinstance(value, Judgments):
-            raise GateError(
-                f"the fixture retrieval_judgments returned {type(value).__name__}, expected Judgments or the path of "
-                "their folder"
-            )
-        return value
+        return judgments_of(self._session, ask(self._request, "retrieval_judgments"))
 
     def _fill(self, judgments: Judgments) -> str:
         """The commands that judge what this test looks at."""

@@ -17,6 +17,7 @@ from pytest_retrieval_eval.context import (
     ContextKey,
     FixtureBench,
     attempt_of,
+    judgments_of,
     run_under_test,
     session_of,
     stages_of,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.target import Target
     from pytest_retrieval_eval.gates.verdict import Verdict
     from pytest_retrieval_eval.labels.erag import Lift, ReadQrels
+    from pytest_retrieval_eval.labels.judgments import Judgments
     from pytest_retrieval_eval.readers.cache import CachedReader
     from pytest_retrieval_eval.readers.store import ReadingCache
 
@@ -230,9 +232,9 @@ def run(retrieval_run: Run) -> Run:
 
 
 @pytest.fixture
-def judgments(retrieval_judgments: object) -> object:
+def judgments(request: pytest.FixtureRequest, retrieval_judgments: object) -> Judgments:
     """The judgments that labels="judged" reads."""
-    return retrieval_judgments
+    return judgments_of(session_of(request.config), retrieval_judgments)
 
 
 @pytest.fixture

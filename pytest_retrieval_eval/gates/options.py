@@ -34,7 +34,7 @@ class Options:
         dataset: a dataset's name; None is the first.
         stage: the stage of the pipeline whose run is measured, in the place of the run under test; a baseline is then
             the one of the same stage.
-        labels: the source of relevance labels (``qrels``, ``spans``, ``contains(kilt)``, ``contains(dpr)``, ``erag``),
+        labels: the source of relevance labels (``qrels``, ``spans``, ``contains(kilt)``, ``erag``, ``judged``, …),
             or several of which the first that has a grade wins; None is ``qrels``.
         where: tags that select queries; a list means any of, several keys mean and.
         by: a tag; the gate is decided for the queries of each of its values.

@@ -147,7 +147,13 @@ def test_a_project_s_own_judgments(judged, monkeypatch):
     own = "@pytest.fixture(scope='session')\ndef retrieval_judgments():\n    return {value}\n"
     before = conftest.read_text()
     conftest.write_text(before + own.format(value="'elsewhere'"))
+    judged.test(
+        "def test_top(metric, judgments):\n"
+        "    assert judgments.folder.name == 'elsewhere'\n"
+        "    assert metric('hit@1', labels='judged') >= 0.1\n"
+    )
     judged.run(own_process=True).assert_outcomes(passed=1)
+    judged.test("def test_top(metric):\n    assert metric('hit@1', labels='judged') >= 0.1\n")
     conftest.write_text(before + own.format(value="7"))
     result = judged.run(own_process=True)
     result.assert_outcomes(failed=1)
