@@ -27,13 +27,15 @@ from pytest_retrieval_eval.errors import DataError, GateError, GateFailure, Sett
 from pytest_retrieval_eval.gates.baselines import read_baseline
 from pytest_retrieval_eval.gates.bench import Baseline
 from pytest_retrieval_eval.gates.decide import check, decide
-from pytest_retrieval_eval.gates.gate import Gate
+from pytest_retrieval_eval.gates.gate import Gate, Operator
 from pytest_retrieval_eval.gates.options import Options
 from pytest_retrieval_eval.gates.revisions import Revision, is_revision, read_revision
 from pytest_retrieval_eval.gates.target import BASELINE
 from pytest_retrieval_eval.gates.tojudge import Pair, check_path, merged, write
 from pytest_retrieval_eval.gates.verdict import Verdict
 from pytest_retrieval_eval.gates.wording import counted
+from pytest_retrieval_eval.measures.names import Measure
+from pytest_retrieval_eval.measures.registry import chain
 from pytest_retrieval_eval.reports.text import explain, headline
 from pytest_retrieval_eval.settings import is_url
 
@@ -106,7 +108,7 @@ def _compared(
         known = dataset.qrels if arguments.labels is None else None
         usual = DEFAULT_OF_SPANS if by_spans(dataset) and arguments.labels is None else DEFAULT
         measures = default_measures(usual, known, bench.old, bench.new)
-    reports = [decide(Gate(measure, ">=", BASELINE, report_options), bench) for _, measure in measures]
+    reports = [decide(Gate(measure, _towards(measure), BASELINE, report_options), bench) for _, measure in measures]
     errors = _check(gates, bench)
     if arguments.json:
         console.write(json_text(_document(bench, where, reports)) + "\n")
@@ -136,6 +138,11 @@ class _Pipeline:
             before = self.stages
             named = {**dict.fromkeys(before), self.stage: None}
             self.stages = Stages(named, lambda name, _: candidate if name == self.stage else before[name])
+
+
+def _towards(measure: Measure) -> Operator:
+    """How a report holds a measure against the baseline: of times and other costs a larger value is the worse one."""
+    return "<=" if chain(measure)[-1][0].falls else ">="
 
 
 class FileBench:

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from pytest_retrieval_eval.cli import main
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.gates.verdict import Verdict
 
@@ -310,3 +311,15 @@ def test_baselines_at_a_commit_and_at_a_url(compare, files, here, best, cand):
     absent = compare("--gate", "recall@2 >= baseline", sides=("git:origin/main", cand))
     assert absent.status == 2
     assert "has no commit origin/main" in absent.err
+
+
+def test_a_report_calls_slower_queries_worse(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "qrels.tsv").write_text("q1 0 a 1\nq2 0 b 1\n")
+    for name, slowest in (("old", 0.1), ("new", 0.2)):
+        Run.of({"q1": ["a"], "q2": ["b"]}, seconds={"q1": 0.01, "q2": slowest}).save(tmp_path / f"{name}.run.jsonl")
+    assert main(["compare", "qrels.tsv", "old.run.jsonl", "new.run.jsonl", "-m", "latency.p95"]) == 0
+    out = capsys.readouterr().out
+    assert "latency.p95  95.5 ms → 190.5 ms" in out
+    assert "1 worse · 0 better · 1 equal of 2" in out
+    assert "q2  latency 100.0 ms → 200.0 ms" in out
