@@ -166,6 +166,21 @@ def _program() -> tuple[_Parser, dict[str, _Parser]]:
         ),
     )
     _add_stages_command(made["stages"])
+    made["questions"] = commands.add_parser(
+        "questions",
+        help="Have a reader write questions for passages that nobody asks about yet.",
+        description=(
+            "Asks a reader for questions about each passage of a collection, with that passage as their gold, and says "
+            "how much of its passage each one repeats. Those that repeat too much are asked for in other words, or "
+            "dropped. What made no question is printed, tab-separated: chunk, outcome, detail."
+        ),
+        epilog=(
+            "Exit status: 0 where every passage led to a question or to one that was dropped, 1 where not, 2 where "
+            "nothing was written. Example: pytest-retrieval-eval questions eval/handbook --reader writer.yaml -o "
+            "eval/synthetic --sample 100"
+        ),
+    )
+    _add_questions(made["questions"])
     made["pool"] = commands.add_parser(
         "pool",
         help="Say what judging the documents of some runs takes.",
@@ -531,6 +546,56 @@ def _add_correlate(parser: _Parser) -> None:
     )
     add("--plot", metavar="FILE.svg", help="Also draw the correlations, their intervals and ceilings.")
     parser.set_defaults(execute=_correlate)
+
+
+def _add_questions(parser: _Parser) -> None:
+    add = parser.add_argument
+    add("dataset", metavar="DATASET", help="A folder with corpus.jsonl, and perhaps a chunk table and queries.")
+    add(
+        "--reader",
+        required=True,
+        metavar="WHAT",
+        help="Who writes: a YAML or JSON file of settings such as kind: server, or MODULE:NAME.",
+    )
+    add(
+        "-o",
+        "--output",
+        required=True,
+        metavar="DIR",
+        help="The folder for queries.jsonl, spans.jsonl and questions.json. What others wrote there is an error.",
+    )
+    add(
+        "--chunks",
+        metavar="FILE",
+        help="The passages as a chunk table (default: that of the dataset, else every document is one passage).",
+    )
+    add("--sample", type=_positive, metavar="N", help="Ask about N passages only (default: all).")
+    add("--seed", type=_count, default=0, metavar="N", help="Which passages --sample draws (default: 0).")
+    add("--number", type=_positive, default=1, metavar="N", help="Ask for N questions of each passage (default: 1).")
+    add(
+        "--max-overlap",
+        type=_share,
+        default=0.5,
+        metavar="SHARE",
+        help="The largest share of a question's words that its passage may have too (default: 0.5).",
+    )
+    add(
+        "--rewrites",
+        type=_count,
+        default=2,
+        metavar="N",
+        help="Ask N times for other words before a question above --max-overlap is dropped; 0 drops it (default: 2).",
+    )
+    add("--prompt", metavar="FILE", help="A template of your own: {passage}, {fence}, and perhaps {questions}.")
+    add("--cache", default=CACHE, metavar="DIR", help=f"The folder in which replies are kept (default: {CACHE}).")
+    add(
+        "--cache-mode",
+        choices=CACHE_MODES,
+        default="rw",
+        help="Look replies up and keep them (rw), only look up (ro), ask all anew (refresh), or neither (off).",
+    )
+    _add_json(parser)
+    parser.set_defaults(execute=_questions)
 
 
 def _add_efficiency(parser: _Parser) -> None:
@@ -972,6 +1037,13 @@ def _amount(text: str) -> float:
     return number
 
 
+def _share(text: str) -> float:
+    number = _amount(text)
+    if number > 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a share from 0 to 1")
+    return number
+
+
 def _count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 9:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number such as 10")
@@ -1079,6 +1151,12 @@ def _correlate(arguments: argparse.Namespace, console: Console) -> int:
     from pytest_retrieval_eval.cli.correlating import correlate_labels
 
     return correlate_labels(arguments, console)
+
+
+def _questions(arguments: argparse.Namespace, console: Console) -> int:
+    from pytest_retrieval_eval.cli.questioning import ask_questions
+
+    return ask_questions(arguments, console)
 
 
 def _efficiency(arguments: argparse.Namespace, console: Console) -> int:
