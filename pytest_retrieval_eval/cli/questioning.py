@@ -116,7 +116,7 @@ def _say(found: Questions, output: Path, arguments: argparse.Namespace, console:
         f"wrote {output / 'queries.jsonl'} and {output / 'spans.jsonl'}"
     )
     if not found.complete:
-        console.say("what got no question is asked for by the same command again")
+        console.say("what was refused or failed is asked for by the same command again")
 
 
 def _documents(path: Path) -> Chunks:

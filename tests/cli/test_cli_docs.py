@@ -83,7 +83,18 @@ def test_the_tests_on_the_pages_pass(handbook):
 
 
 COMMANDS = (
-    *("run", "evaluate", "compare", "compare-all", "thresholds", "spans", "stages", "correlate", "efficiency"),
+    *(
+        "run",
+        "evaluate",
+        "compare",
+        "compare-all",
+        "thresholds",
+        "spans",
+        "stages",
+        "correlate",
+        "efficiency",
+        "questions",
+    ),
     *("pool", "judge"),
     *(f"judgments {what}" for what in ("check", "compact", "show", "worksheet", "import", "export")),
 )

@@ -23,6 +23,7 @@ from support import ROOT
         "how-to/judge-validation.md",
         "how-to/judged-pool.md",
         "how-to/pool-report.md",
+        "how-to/questions.md",
         "how-to/abstention.md",
         "how-to/agents.md",
         "how-to/configurations.md",
