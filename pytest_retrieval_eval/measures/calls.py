@@ -133,6 +133,11 @@ def chains(given: Given) -> Evidence:
         raise MeasureError("trec_eval knows no traces: measure chains of evidence without trec mode.")
     run, qrels = given.run, given.qrels
     _refuse_runs_without(run)
+    if run.header.get("unit") == "document":
+        raise GateError(
+            f"{_run_name(run)} was made of chunks, and its calls still have those: label the chunks, or leave "
+            "unit='document' out"
+        )
     if qrels is None or not len(qrels):
         raise GateError("the qrels judge no document, so that nothing says which ones a query needs.")
     numbers = {
@@ -148,7 +153,7 @@ def chains(given: Given) -> Evidence:
                     rows.append((number, row, call, rank))
     query, doc, call, rank = np.array(rows, np.int64).reshape(-1, 4).T
     chain = Chain(query, doc, call, rank, qrels.grades, qrels.query, len(qrels.query_ids))
-    return Evidence(qrels, judged_ranks(qrels, run).with_beside(chain))
+    return Evidence(qrels, judged_ranks(qrels, run).with_beside(chain), judged=True)
 
 
 def _chain(ranks: JudgedRanks, measure: Measure) -> Chain:

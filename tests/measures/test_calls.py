@@ -9,7 +9,7 @@ from gates_support import MemoryBench
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_retrieval_eval import DataError, Dataset, GateError, Qrels, Queries, Run, Traces, evaluate
+from pytest_retrieval_eval import DataError, Dataset, GateError, GateFailure, Qrels, Queries, Run, Traces, evaluate
 from pytest_retrieval_eval.reports.text import explain
 
 DOCS = st.sampled_from("abcdef")
@@ -105,6 +105,18 @@ def test_what_has_no_trace_is_an_error():
         MemoryBench(dataset(), Traces.of({"q1": [["a"]]}).run()).decide("calls <= 4")
     with pytest.raises(GateError, match=r"retriever failed on 1 of 2 queries"):
         MemoryBench(dataset(), agent(errors={"q1": "lost"}).run()).decide("calls <= 4")
+
+
+def test_a_chain_says_what_is_missing_and_refuses_other_ids():
+    bench = MemoryBench(dataset(), Traces.of({"q1": [["a"]], "q2": []}).run(), agent().run())
+    with pytest.raises(GateFailure, match=r"lost   c \(grade 1\)   rank 3 → left"):
+        bench.check("chain_complete >= baseline")
+    five = Dataset.of(qrels={f"q{n}": {"doc:a": 1} for n in range(6)}, name="other")
+    other = Traces.of({f"q{n}": [["a"]] for n in range(6)}).run()
+    with pytest.raises(GateError, match=r"has no judged document in any list"):
+        MemoryBench(five, other).decide("chain_complete >= 0")
+    with pytest.raises(GateError, match=r"its calls still have those"):
+        MemoryBench(dataset(), agent().run().with_header(unit="document")).decide("chain_complete >= 0.1")
 
 
 def test_each_hop_is_a_run():
