@@ -73,7 +73,7 @@ class Gate:
         is meant. Raises a ``GateError`` that quotes the text and says what was expected.
 
         >>> str(Gate.parse("latency.p95 <= baseline * 1.2 + 0.01 s"))
-        'latency.p95 <= 1.2 * baseline + 12ms'
+        'latency.p95 <= 1.2 * baseline + 10ms'
 
         >>> Gate.parse("recall@5 == 0.8")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
