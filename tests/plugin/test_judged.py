@@ -80,7 +80,7 @@ def test_the_pairs_are_written_judged_and_then_decided(judged, dist, monkeypatch
     # A text that changed is unjudged again, and the gate says so.
     rows = [{"_id": doc, "title": "", "text": f"passage {doc} anew"} for doc in "abcd"]
     (judged.path / "eval/small/corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    judged.run(*dist).assert_outcomes(passed=1, failed=1)
+    judged.run().assert_outcomes(passed=1, failed=1)
 
 
 def test_gate_files(judged, monkeypatch, dist):
