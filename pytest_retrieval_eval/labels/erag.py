@@ -18,7 +18,7 @@ from pytest_retrieval_eval.labels.scorable import Scorable, scorable
 from pytest_retrieval_eval.labels.source import Labelling, qrels_from
 from pytest_retrieval_eval.labels.texts import Pool, changed_note, pool_of
 from pytest_retrieval_eval.readers.absent import AbsentReaderError
-from pytest_retrieval_eval.readers.reading import Item, Passage, Reader, Reading, identity_digest
+from pytest_retrieval_eval.readers.reading import Item, Passage, Reader, Reading, identity_digest, read_all
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset, Document
@@ -126,14 +126,11 @@ class Erag:
             raise GateError(NO_READER)
         every = [item for item in items if item not in self._known]
         try:
-            self._known |= {every[number]: reading for number, reading in self._reader.read(every)}
+            self._known |= dict(zip(every, read_all(self._reader, every), strict=True))
         except AbsentReaderError as error:
             if self._absent is not None:
                 self._absent(error)
             raise
-        missing = sum(item not in self._known for item in every)
-        if missing:
-            raise GateError(f"labels={self.name}: the reader gave no reading for {missing} of {len(every)} items")
         return {item: self._known[item] for item in items}
 
     def _digest(self) -> str | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pytest_retrieval_eval.errors import SettingsError
+from pytest_retrieval_eval.collection.files import excerpt
+from pytest_retrieval_eval.errors import GateError, SettingsError
 from pytest_retrieval_eval.labels.judgments import Judgment, Judgments, now
 from pytest_retrieval_eval.labels.pool import key_of
 from pytest_retrieval_eval.labels.store.failures import Failure
@@ -16,6 +18,9 @@ from pytest_retrieval_eval.readers.reading import NOT_ASKED
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.labels.judging.judge import Graded, Judge, Pair
+    from pytest_retrieval_eval.labels.judging.replies import Scale
+
+_END = object()
 
 
 @dataclass(slots=True)
@@ -93,16 +98,28 @@ def _fill(
         return filled
     attempts = {each.key: each.attempts for each in judgments.failures(name)}
     keys = list(asked)
-    gradings = judge.grade(list(asked.values()), repetition=repetition)
+    left = set(range(len(keys)))
+    given: object = judge.grade(list(asked.values()), repetition=repetition)
+    if not isinstance(given, Iterable):
+        raise GateError(f"grade() of the judge returned {excerpt(given)}; expected pairs of an index and a Graded")
+    gradings = iter(given)
+
+    def keep(each: object) -> Graded:
+        index, graded = _checked(each, left, judge.scale)
+        left.remove(index)
+        _keep(judgments, filled, keys[index], graded, repetition, attempts)
+        return graded
+
     try:
-        for index, graded in gradings:
-            _keep(judgments, filled, keys[index], graded, repetition, attempts)
+        for each in iter(lambda: _next(gradings), _END):
+            graded = keep(each)
             if told is not None:
                 told(graded)
     except BaseException:  # also of Ctrl-C: what was answered meanwhile is paid for
         _close(gradings)
-        for index, graded in gradings:
-            _keep(judgments, filled, keys[index], graded, repetition, attempts)
+        with suppress(GateError):  # the reason why this ends is another, and is to be heard
+            for each in iter(lambda: _next(gradings), _END):
+                keep(each)
         raise
     finally:
         _close(gradings)
@@ -113,6 +130,31 @@ def _close(gradings: object) -> None:
     close = getattr(gradings, "close", None)
     if close is not None:
         close()
+
+
+def _next(gradings: Iterator[object]) -> object:
+    """What a judge gives next, or _END; whatever it raises is a GateError."""
+    try:
+        return next(gradings, _END)
+    except GateError:
+        raise
+    except Exception as error:  # anyone may write a judge
+        said = f": {error}" if str(error) else ""
+        raise GateError(f"the judge raised {type(error).__name__}{said}") from error
+
+
+def _checked(given: object, left: set[int], scale: Scale) -> tuple[int, Graded]:
+    """What a judge gave, as its ``grade`` promises it: anyone may write a judge, and what is no grade is not kept."""
+    from pytest_retrieval_eval.labels.judging.judge import Graded
+
+    if not isinstance(given, tuple) or len(given) != 2 or not isinstance(given[1], Graded):
+        raise GateError(f"the judge gave {excerpt(given)}; expected pairs of a pair's index and a Graded")
+    index, graded = given
+    if isinstance(index, bool) or index not in left:
+        raise GateError(f"the judge graded pair {excerpt(index)}, which it was not asked for or has graded before")
+    if graded.grade is not None and (type(graded.grade) is not int or graded.grade not in scale):
+        raise GateError(f"the judge gave the grade {excerpt(graded.grade)}, and its scale is {scale}")
+    return index, graded
 
 
 def _known(judgments: Judgments, name: str, keys: Iterable[Key], repetition: int, also_people: bool) -> set[Key]:

@@ -12,7 +12,16 @@ from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.readers.counters import Counters, summary_line
 from pytest_retrieval_eval.readers.kept import Kept
 from pytest_retrieval_eval.readers.promise import check_promise
-from pytest_retrieval_eval.readers.reading import Item, Reader, Reading, identity_digest, item_key, item_keys
+from pytest_retrieval_eval.readers.reading import (
+    Item,
+    Reader,
+    Reading,
+    check_given,
+    given_by,
+    identity_digest,
+    item_key,
+    item_keys,
+)
 from pytest_retrieval_eval.readers.store import MODES, CacheMissError, Claims, Mode, ReadingCache
 
 __all__ = ["MODES", "CacheMissError", "CachedReader", "Counters", "Mode", "ReadingCache", "summary_line", "told"]
@@ -21,6 +30,7 @@ Factory = Callable[[], Reader]
 _LIBRARIES = ("accelerate", "bitsandbytes", "openai", "peft", "ray", "tokenizers", "torch", "transformers", "vllm")
 _SHORTEST, _LONGEST = 0.05, 1.0  # seconds between two looks at what others are reading
 _SHOWN = 5
+_END = object()
 
 
 class CachedReader:
@@ -217,19 +227,16 @@ class CachedReader:
         """
         counters = self.counters
         begin = time.perf_counter()
-        readings = iter(self._model().read(items))
+        readings = iter(given_by(self._model(), items))
         asked = set(range(len(items)))
         ended = False
         try:
             while True:
-                number, reading = next(readings, (-1, None))
+                found = next(readings, _END)
                 counters.seconds += time.perf_counter() - begin
-                if reading is None:
+                if found is _END:
                     break
-                if number not in asked:
-                    raise GateError(
-                        f"the reader gave a reading for item {number}, which it was not asked or has given before"
-                    )
+                number, reading = check_given(found, asked)
                 asked.remove(number)
                 self._count(reading)
                 yield number, reading
@@ -241,11 +248,11 @@ class CachedReader:
                 close()
                 if late is not None:
                     with suppress(Exception):  # the reason why this ends is another, and is to be heard
-                        for number, reading in readings:
-                            if number in asked:
-                                asked.remove(number)
-                                self._count(reading)
-                                late(number, reading)
+                        for found in readings:
+                            number, reading = check_given(found, asked)
+                            asked.remove(number)
+                            self._count(reading)
+                            late(number, reading)
         if asked:
             raise GateError(f"the reader gave no reading for {len(asked)} of {len(items)} items")
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from pytest_retrieval_eval.errors import DataError
+from pytest_retrieval_eval.collection.files import excerpt
+from pytest_retrieval_eval.errors import DataError, GateError
 
 KEY_SCHEMA = 1
 """Part of every key: what is keyed otherwise is never taken for what was kept before."""
@@ -91,6 +92,67 @@ class Reader(Protocol):
     def close(self) -> None:
         """Free what the reader holds: a model, connections. It may be called more than once."""
         ...
+
+
+def check_given(given: object, asked: Collection[int]) -> tuple[int, Reading]:
+    """What a reader gave, as :meth:`Reader.read` promises it; ``asked`` are the items that it has not given yet.
+
+    Anyone may write a reader: what is no reading must not be kept, nor become a label. It is a GateError.
+
+    >>> check_given((0, Reading("Ann", "ok", None, None)), {0, 1})[1].text
+    'Ann'
+    >>> check_given((0, "Ann"), {0, 1})
+    Traceback (most recent call last):
+    pytest_retrieval_eval.errors.GateError: the reader gave (0, 'Ann'); expected pairs of an item's index and a Reading
+    """
+    if not isinstance(given, tuple) or len(given) != 2 or not isinstance(given[1], Reading):
+        raise GateError(f"the reader gave {excerpt(given)}; expected pairs of an item's index and a Reading")
+    number, reading = given
+    if isinstance(number, bool) or number not in asked:
+        raise GateError(
+            f"the reader gave a reading for item {excerpt(number)}, which it was not asked or has given before"
+        )
+    counts = (reading.input_tokens, reading.output_tokens)
+    if not all(isinstance(text, str) for text in (reading.text, reading.detail, reading.model)):
+        wrong = "its text, its detail or its model is no text"
+    elif reading.status not in STATUSES:
+        wrong = f"its status is none of {', '.join(STATUSES)}"
+    elif not all(count is None or (isinstance(count, int) and not isinstance(count, bool)) for count in counts):
+        wrong = "its counts of tokens are neither whole numbers nor None"
+    elif not isinstance(reading.truncated, bool):
+        wrong = "truncated is neither True nor False"
+    else:
+        return number, reading
+    raise GateError(f"the reader gave {excerpt(reading)} for item {number}: {wrong}")
+
+
+def given_by(reader: Reader, items: Sequence[Item]) -> Iterable[object]:
+    """What ``reader`` gives for the items, one after the other, before anyone has looked at it."""
+    given: object = reader.read(items)
+    if not isinstance(given, Iterable):
+        raise GateError(f"read() of the reader returned {excerpt(given)}; expected pairs of an index and a Reading")
+    return given
+
+
+def read_all(reader: Reader, items: Sequence[Item], name: str = "") -> list[Reading]:
+    """The reading of each item, in the order of the items; of a reader of that name.
+
+    Whatever the reader raises, and an item that it leaves out, is a GateError.
+    """
+    who = f"the reader {name}" if name else "the reader"
+    asked, found = set(range(len(items))), dict[int, Reading]()
+    try:
+        for given in given_by(reader, items):
+            number, found[number] = check_given(given, asked)
+            asked.remove(number)
+    except GateError:
+        raise
+    except Exception as error:  # anyone may write a reader
+        said = f": {error}" if str(error) else ""
+        raise GateError(f"{who} raised {type(error).__name__}{said}") from error
+    if asked:
+        raise GateError(f"{who} gave no reading for {len(asked)} of {len(items)} items")
+    return [found[number] for number in range(len(items))]
 
 
 def identity_digest(identity: Mapping[str, object]) -> str:

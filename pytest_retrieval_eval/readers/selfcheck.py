@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.readers.kept import Kept
-from pytest_retrieval_eval.readers.reading import Reader, Reading, identity_digest
+from pytest_retrieval_eval.readers.reading import Reader, Reading, identity_digest, read_all
 from pytest_retrieval_eval.readers.store import ReadingCache
 
 
@@ -52,13 +52,13 @@ def selfcheck(cache: ReadingCache, reader: Reader, *, of: str | None = None, sam
     for kept in cache.kept(of):
         if kept.key not in keys:
             continue
-        readings = [reading for _, reading in reader.read([kept.item])]
-        if len(readings) != 1 or not readings[0].answered:
+        again = read_all(reader, [kept.item])[0]
+        if not again.answered:
             failed += 1
             continue
         checked += 1
-        if readings[0].text != kept.reading.text:
-            flips.append((kept, readings[0]))
+        if again.text != kept.reading.text:
+            flips.append((kept, again))
     if not checked:
         raise GateError(f"none of {failed} readings could be made again")
     return SelfCheck(of, checked, tuple(flips), failed)

@@ -20,7 +20,7 @@ from pytest_retrieval_eval.labels.source import ERAG, Labelling, LabelSource, ch
 from pytest_retrieval_eval.labels.texts import pool_of
 from pytest_retrieval_eval.measures.evaluate import evaluate
 from pytest_retrieval_eval.measures.names import Measure
-from pytest_retrieval_eval.readers.reading import Item, Passage, Reader, Reading
+from pytest_retrieval_eval.readers.reading import Item, Passage, Reader, Reading, read_all
 from pytest_retrieval_eval.stats.association import Association, association, binary_ceiling
 from pytest_retrieval_eval.stats.means import mean
 from pytest_retrieval_eval.studies.systems import compare_rankings
@@ -346,7 +346,7 @@ def _scored(
     scored: dict[tuple[str, str, int], dict[str, float]] = {}
     for name, reader in readers.items():
         every = list(dict.fromkeys(item for of_query in asked.values() for item in of_query.values()))
-        readings = {every[place]: reading for place, reading in reader.read(every)}
+        readings = dict(zip(every, read_all(reader, every, name), strict=True))
         for (run, k), of_query in asked.items():
             scores = scored.setdefault((name, run, k), {})
             for query, item in of_query.items():

@@ -19,7 +19,7 @@ from pytest_retrieval_eval.labels.scorable import scorable
 from pytest_retrieval_eval.labels.texts import pool_of
 from pytest_retrieval_eval.readers.cache import CachedReader
 from pytest_retrieval_eval.readers.config import reader_from
-from pytest_retrieval_eval.readers.reading import Item, Passage, Reader, Reading
+from pytest_retrieval_eval.readers.reading import Item, Passage, Reader, Reading, read_all
 from pytest_retrieval_eval.readers.session import LOCAL
 from pytest_retrieval_eval.readers.store import ReadingCache
 from pytest_retrieval_eval.studies.memory import peak_above
@@ -235,12 +235,10 @@ def _timed(reader: Reader, calls: Sequence[Sequence[Item]], name: str) -> tuple[
 
 
 def _read(reader: Reader, items: Sequence[Item], name: str) -> list[Reading]:
-    readings = [reading for _, reading in reader.read(items)]
+    readings = read_all(reader, items, name)
     wrong = next((reading for reading in readings if not reading.answered), None)
     if wrong is not None:
         raise GateError(f"the reader {name} gave no answer, so that there is nothing to time: {wrong.detail}")
-    if len(readings) < len(items):
-        raise GateError(f"the reader {name} gave {len(readings)} readings of {len(items)} items")
     return readings
 
 

@@ -230,3 +230,52 @@ def test_labels_behind_judgments():
     assert verdict.labels == "qrels, erag(f1)"
     # q1 has a judged document; the others are as the reader says.
     assert verdict.value == pytest.approx(3 / 4)
+
+
+class Given:
+    """A reader that gives what it was told to give."""
+
+    def __init__(self, *given):
+        self.identity, self.given = {"kind": "given"}, given
+
+    def read(self, items):
+        return self.given[0] if self.given[0] is None else self._each()
+
+    def _each(self):
+        for each in self.given:
+            if isinstance(each, Exception):
+                raise each
+            yield each
+
+    def close(self):
+        pass
+
+
+def fine(**more):
+    return Reading(**{"text": "Graz", "status": "ok", "input_tokens": None, "output_tokens": None} | more)
+
+
+@pytest.mark.parametrize("cached", [False, True], ids=["by itself", "behind a cache"])
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ([None], "returned None; expected pairs"),
+        ([(0, "Graz")], r"the reader gave \(0, 'Graz'\); expected pairs"),
+        ([(0, fine()), None], "the reader gave None; expected pairs"),
+        ([(0, fine(text=None))], "no text"),
+        ([(0, fine(status="great"))], "its status is none of ok"),
+        ([(0, fine(input_tokens=1.5))], "counts of tokens"),
+        ([(0, fine(truncated=None))], "truncated is neither"),
+        ([(-1, fine())], "item -1, which it was not asked"),
+        ([(0, fine()), (0, fine())], "item 0, which it was not asked or has given before"),
+        ([(0, fine()), RuntimeError("out of luck")], "the reader raised RuntimeError: out of luck"),
+        ([(0, fine())], "no reading for 4 of 5 items"),
+    ],
+)
+def test_what_a_reader_does_wrong_is_said_and_neither_kept_nor_a_label(tmp_path, given, sentence, cached):
+    with ReadingCache(tmp_path) as cache:
+        reader = CachedReader(Given(*given), cache) if cached else Given(*given)
+        with pytest.raises(GateError, match=sentence):
+            Erag(reader).label(dataset_of(), [Run.of(LISTS)], depth=None, select=None)
+        kept = [each.reading for each in cache.kept()] if cache.path.exists() else []
+        assert kept in ([], [fine()])

@@ -12,6 +12,7 @@ from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import GateError, SettingsError
 from pytest_retrieval_eval.labels.grading import fill
+from pytest_retrieval_eval.labels.judging.judge import Graded
 from pytest_retrieval_eval.labels.judging.judges import CallableJudge, ServerJudge
 from pytest_retrieval_eval.labels.judging.replies import Scale
 from pytest_retrieval_eval.labels.judgments import Judgment, Judgments
@@ -181,3 +182,28 @@ def test_what_came_before_an_exception_is_kept(store):
     assert len(store.unjudged(pairs)) == 2
     assert store.check() == []
     assert key_of(next(iter(pairs.values()))) == next(iter(pairs))
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ((-1, Graded(1, "graded")), "graded pair -1, which it was not asked for"),
+        ((0, Graded(7, "graded")), "the grade 7, and its scale is 0"),
+        ((0, Graded(True, "graded")), "the grade True"),
+        ((0, Graded(1.5, "graded")), "the grade 1.5"),
+        ((0, 1), r"the judge gave \(0, 1\)"),
+        (None, "the judge gave None"),
+        (RuntimeError("the server is gone"), "the judge raised RuntimeError: the server is gone"),
+    ],
+)
+def test_what_is_no_grade_of_an_asked_pair_is_never_kept(store, given, sentence):
+    class Wrong(CallableJudge):
+        def grade(self, pairs, *, repetition=0):
+            if isinstance(given, Exception):
+                raise given
+            yield given
+
+    pairs = pool_of(dataset_of(), runs_of(bm25=BM25), 3).pairs
+    with pytest.raises(GateError, match=sentence):
+        fill(store, Wrong(lambda query, text: 1, Scale(0, 2), identity="wrong"), pairs.values())
+    assert len(store.unjudged(pairs)) == len(pairs)
