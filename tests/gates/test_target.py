@@ -229,7 +229,7 @@ def test_options_have_defaults_and_take_none_for_not_given():
     ("keywords", "said"),
     [
         ({"rul": "mean"}, "did you mean rule?"),
-        ({"stage": "x"}, "has no keyword 'stage'"),
+        ({"colour": "x"}, "has no keyword 'colour'"),
         ({"rule": "median"}, "mean, noninferior, significant or each"),
         ({"alpha": 0}, "between 0 and 0.5"),
         ({"alpha": 0.5}, "between 0 and 0.5"),
