@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import importlib
-import os
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
 from pytest_retrieval_eval.cli.console import PROGRAM, Console, json_text
+from pytest_retrieval_eval.cli.reading import here_first
 from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.collection.files import decode, read_bytes
 from pytest_retrieval_eval.collection.run import Run
-from pytest_retrieval_eval.errors import SettingsError, did_you_mean
+from pytest_retrieval_eval.errors import SettingsError
+from pytest_retrieval_eval.gates.imported import import_made
 from pytest_retrieval_eval.gates.tojudge import check_path, write
 from pytest_retrieval_eval.gates.wording import counted, shown
 from pytest_retrieval_eval.labels.grading import Filled, fill
@@ -267,29 +266,8 @@ def _settings(path: str) -> dict[str, object]:
 
 def _imported(text: str) -> Judge:
     """The judge that ``MODULE:NAME`` names, or that it makes when it is called; the current folder is first."""
-    module, colon, name = text.partition(":")
-    if not (module and colon and name):
-        raise SettingsError(f"--judge {text}: expected MODULE:NAME, such as myapp.judging:judge, or a YAML file")
-    here = os.getcwd()
-    sys.path.insert(0, here)
-    try:
-        found: Any = importlib.import_module(module)
-    except ImportError as error:
-        raise SettingsError(f"--judge {text}: cannot be imported: {error}") from error
-    finally:
-        if here in sys.path:
-            sys.path.remove(here)
-    if not hasattr(found, name):
-        raise SettingsError(f"--judge {text}: there is no {name!r}; {did_you_mean(name, dir(found))}")
-    found = getattr(found, name)
-    made = found
-    if callable(found) and (isinstance(found, type) or not hasattr(found, "grade")):
-        try:
-            made = found()
-        except TypeError as error:
-            raise SettingsError(f"--judge {text}: cannot be made without arguments: {error}") from error
-    if not all(hasattr(made, part) for part in ("identity", "scale", "grade", "close")):
-        raise SettingsError(
-            f"--judge {text}: {shown(repr(made))} is no judge: it has no identity, scale, grade or close"
+    with here_first():
+        made = import_made(
+            text, "--judge", "judge", ("identity", "scale", "grade", "close"), example="myapp.judging:judge"
         )
     return cast(Judge, made)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import os
 import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from pytest_retrieval_eval.cli.console import PROGRAM, Console
-from pytest_retrieval_eval.errors import SettingsError, did_you_mean
+from pytest_retrieval_eval.errors import SettingsError
+from pytest_retrieval_eval.gates.imported import import_made
 from pytest_retrieval_eval.gates.wording import shown
 from pytest_retrieval_eval.labels.source import ERAG, JUDGED, LabelSource, check_name, source
 from pytest_retrieval_eval.settings import JUDGMENTS
@@ -47,21 +47,17 @@ def settings_in(text: str) -> tuple[dict[str, object], Path]:
 
 def imported(text: str) -> Reader:
     """The reader that ``MODULE:NAME`` names, or that it makes when it is called."""
-    module, colon, path = text.partition(":")
-    if not (module and colon and path):
-        raise SettingsError(f"--reader {text}: expected MODULE:NAME, such as myapp.readers:make, or a YAML file")
-    try:
-        found: Any = importlib.import_module(module)
-        for name in path.split("."):
-            if not hasattr(found, name):
-                raise SettingsError(f"--reader {text}: there is no {name!r}; {did_you_mean(name, dir(found))}")
-            found = getattr(found, name)
-        made = found() if callable(found) and not (hasattr(found, "read") and not isinstance(found, type)) else found
-    except ImportError as error:
-        raise SettingsError(f"--reader {text}: cannot be imported: {error}") from error
-    if not all(hasattr(made, name) for name in ("identity", "read", "close")):
-        raise SettingsError(f"--reader {text}: {shown(repr(made))} is no reader: it has no identity, read or close")
-    return cast("Reader", made)
+    return cast(
+        "Reader",
+        import_made(
+            text,
+            "--reader",
+            "reader",
+            ("identity", "read", "close"),
+            example="myapp.readers:make",
+            hint="; a function of a query and texts stands in a YAML file: kind: callable, function: MODULE:NAME",
+        ),
+    )
 
 
 @contextmanager
@@ -84,6 +80,8 @@ class Sources:
         self._reader: Reader | None = None
         self._cache: ReadingCache | None = None
         self._judged: Judged | None = None
+        for name in arguments.labels or ():
+            check_name(name)
         if arguments.use is not None and JUDGED not in (arguments.labels or ()):
             raise SettingsError(f"--use says whose judgments count; add --labels {JUDGED}")
         if ERAG not in (arguments.labels or ()):

@@ -1,15 +1,16 @@
-"""A retriever by its import string, for the command line and for gate files."""
+"""What an import string names: a retriever, for the command line and for gate files; a reader or a judge."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pytest_retrieval_eval.collection.files import excerpt
-from pytest_retrieval_eval.errors import SettingsError, did_you_mean
+from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean
 from pytest_retrieval_eval.gates.wording import shown
 
 
@@ -19,22 +20,7 @@ def import_retriever(text: str, *, factory: bool = False, given: str = "--retrie
     ``given`` is where the string stands, for errors; only the command line has a ``--factory``. Raises
     SettingsError where there is no such object, its module cannot be imported, or it cannot be a retriever.
     """
-    module_name, colon, path = text.partition(":")
-    if not (module_name and colon and path):
-        raise SettingsError(f"{given} {text}: expected MODULE:NAME, such as myapp.search:search")
-    if "/" in module_name or module_name.endswith(".py"):
-        dotted = ".".join(Path(module_name).with_suffix("").parts)
-        raise SettingsError(f"{given} {text}: expected a module, not a file; did you mean {dotted}:{path}?")
-    found = _import(given, text, module_name)
-    name = module_name
-    for attribute in path.split("."):
-        try:
-            found = getattr(found, attribute)
-        except AttributeError:
-            near = did_you_mean(attribute, [each for each in dir(found) if not each.startswith("_")])
-            hint = f"; {near}" if near.startswith("did") else ""
-            raise SettingsError(f"{given} {text}: {name} has no {attribute!r}{hint}") from None
-        name = f"{name}.{attribute}"
+    found, name = _named(text, given, "myapp.search:search")
     if factory:
         return _made(text, found)
     line = given == "--retriever"
@@ -50,6 +36,54 @@ def import_retriever(text: str, *, factory: bool = False, given: str = "--retrie
     return found
 
 
+def import_made(text: str, given: str, what: str, parts: Sequence[str], *, example: str, hint: str = "") -> Any:
+    """The reader or judge that an import string names, or that it makes when it is called without arguments.
+
+    ``what`` says which of them, and ``parts`` are the attributes that it must have. Raises SettingsError where there
+    is none; ``hint`` then says what to do about an object that cannot be called so.
+    """
+    found, name = _named(text, given, example)
+    made = found
+    if callable(found) and (inspect.isclass(found) or not all(hasattr(found, part) for part in parts)):
+        try:
+            inspect.signature(found).bind()
+        except TypeError as error:
+            raise SettingsError(f"{given} {text}: {name} cannot be called without arguments: {error}{hint}") from None
+        except ValueError:  # built in: it hides its signature
+            pass
+        try:
+            made = found()
+        except GateError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise SettingsError(f"{given} {text}: {name}() failed: {_described(error)}") from error
+    if not all(hasattr(made, part) for part in parts):
+        known = f"{', '.join(parts[:-1])} or {parts[-1]}"
+        raise SettingsError(f"{given} {text}: {shown(repr(made))} is no {what}: it has no {known}{hint}")
+    return made
+
+
+def _named(text: str, given: str, example: str) -> tuple[Any, str]:
+    """The object of that name, and the name with its module."""
+    module_name, colon, path = text.partition(":")
+    if not (module_name and colon and path):
+        raise SettingsError(f"{given} {text}: expected MODULE:NAME, such as {example}")
+    if "/" in module_name or module_name.endswith(".py"):
+        dotted = ".".join(Path(module_name).with_suffix("").parts)
+        raise SettingsError(f"{given} {text}: expected a module, not a file; did you mean {dotted}:{path}?")
+    found = _import(given, text, module_name)
+    name = module_name
+    for attribute in path.split("."):
+        try:
+            found = getattr(found, attribute)
+        except AttributeError:
+            near = did_you_mean(attribute, [each for each in dir(found) if not each.startswith("_")])
+            hint = f"; {near}" if near.startswith("did") else ""
+            raise SettingsError(f"{given} {text}: {name} has no {attribute!r}{hint}") from None
+        name = f"{name}.{attribute}"
+    return found, name
+
+
 def _import(given: str, text: str, module_name: str) -> Any:
     try:
         return importlib.import_module(module_name)
@@ -57,7 +91,7 @@ def _import(given: str, text: str, module_name: str) -> Any:
         if error.name is not None and f"{module_name}.".startswith(f"{error.name}."):
             where = (
                 "in the current folder and among the installed packages"
-                if given == "--retriever"
+                if given.startswith("--")
                 else "where pytest looks for modules: add its folder to the ini value pythonpath"
             )
             raise SettingsError(f"{given} {text}: there is no module {error.name}; it is looked for {where}") from None

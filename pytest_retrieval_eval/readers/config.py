@@ -244,5 +244,5 @@ def _imported(text: str) -> Any:
         raise SettingsError(f"reader: function is {text!r}; expected MODULE:NAME, such as myapp.reader:answer")
     try:
         return pkgutil.resolve_name(text)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (Exception, SystemExit) as error:  # a module of anyone's
         raise SettingsError(f"reader: the function {text} cannot be had: {type(error).__name__}: {error}") from error

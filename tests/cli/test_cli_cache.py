@@ -167,7 +167,7 @@ def test_one_row_is_the_least_of_every_kind_of_shapes():
     ("name", "said"),
     [
         ("nosuch", "expected MODULE:NAME"),
-        ("nosuch:x", "No module"),
+        ("nosuch:x", "there is no module nosuch"),
         ("{}:raeder", "did you mean reader"),
         ("{}:nothing", "no reader"),
     ],

@@ -229,15 +229,18 @@ def test_another_judge_takes_over_nothing(place, program):
         (("judge", "pairs.jsonl", "--run", "x"), "say what to judge"),
         (JUDGE, "there is no judge: write its settings into judgments/judge.yaml"),
         ((*JUDGE, "--judge", "nothing"), "expected MODULE:NAME"),
-        ((*JUDGE, "--judge", "json:dumps"), "--judge json:dumps"),
+        ((*JUDGE, "--judge", "json:dumps"), "--judge json:dumps: json.dumps cannot be called without"),
+        ((*JUDGE, "--judge", "ill_judge:make"), "ill_judge.make() failed: RuntimeError: no key"),
         ((*JUDGE, "--judge", "m:judge", "--max-calls", "3"), "goes with a file of settings"),
         ((*JUDGE, "--max-cost", "much"), "is not an amount"),
     ],
 )
 def test_what_cannot_be_asked(place, program, arguments, sentence):
+    (place / "ill_judge.py").write_text("def make():\n    raise RuntimeError('no key')\n")
     result = program(*arguments)
     assert result.status == 2
     assert sentence in result.err
+    assert "Traceback" not in result.err
 
 
 def test_a_judge_in_python_and_a_floating_name(place, program):

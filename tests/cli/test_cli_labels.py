@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -97,9 +98,17 @@ def make():
         (("--reader", "readers:make"), "--reader is about what a reader answers; add --labels erag"),
         (("--answer-metric", "f1"), "--answer-metric is about what a reader answers; add --labels erag"),
         (("--labels", "erag", "--reader", "readers"), "expected MODULE:NAME"),
+        (("--labels", "erag,qrels", "--reader", "readers:make"), "there are no labels 'erag,qrels'"),
+        (("--labels", "erag", "--reader", "no_such:make"), "there is no module no_such"),
+        (("--labels", "erag", "--reader", "json:dumps"), "json.dumps cannot be called without arguments"),
+        (("--labels", "erag", "--reader", "json:JSONEncoder"), "is no reader: it has no identity, read or close"),
+        (("--labels", "erag", "--reader", "ill_reader:make"), "ill_reader cannot be imported: RuntimeError: no GPU"),
+        (("--labels", "erag", "--reader", "os:getlogins"), "os has no 'getlogins'; did you mean getlogin?"),
     ],
 )
 def test_a_reader_that_cannot_be_meant(program, answered, arguments, sentence):
+    Path("ill_reader.py").write_text("raise RuntimeError('no GPU')\n")
     done = program("evaluate", "small", answered.run("old.trec", answered.hits), "-m", "hit@1", *arguments)
     assert done.status == 2
     assert sentence in done.err
+    assert "Traceback" not in done.err
