@@ -11,7 +11,7 @@ from pytest_retrieval_eval.cli.console import PROGRAM, Console, json_text
 from pytest_retrieval_eval.cli.reading import here_first, imported, is_file, settings_in
 from pytest_retrieval_eval.collection.chunks import Chunk, Chunks
 from pytest_retrieval_eval.collection.dataset import Corpus
-from pytest_retrieval_eval.collection.files import bare_suffixes, json_lines
+from pytest_retrieval_eval.collection.files import bare_suffixes, json_id, json_lines
 from pytest_retrieval_eval.collection.queries import Queries
 from pytest_retrieval_eval.errors import DataError
 from pytest_retrieval_eval.gates.wording import counted, shown
@@ -74,6 +74,8 @@ def ask_questions(arguments: argparse.Namespace, console: Console) -> int:
         "reader": None if identity is None else f"sha256:{identity_digest(identity)}",
         "prompt": f"sha256:{hashlib.sha256((prompt.asking + prompt.rewriting).encode()).hexdigest()}",
     }
+    if identity is None:
+        console.note("the reader has no identity: nothing that it said is kept, and it is asked anew each time")
     save(found, output, made_of)
     _say(found, output, arguments, console)
     return 0 if found.complete else 1
@@ -123,11 +125,14 @@ def _documents(path: Path) -> Chunks:
     """Every document as its one passage."""
     made = {}
     for number, row in json_lines(path):
-        key = next((row[name] for name in ("_id", "doc_id", "id") if name in row), None)
+        where = f"{path}:{number}"
+        key = json_id(next((row[name] for name in ("_id", "doc_id", "id") if name in row), None), where)
         text = row.get("text")
-        if not isinstance(key, (str, int)) or not isinstance(text, str):
-            raise DataError(f"{path}:{number}: expected a document with '_id' and 'text'")
-        made[str(key)] = Chunk(str(key), 0, len(text))
+        if not isinstance(text, str):
+            raise DataError(f"{where}: document {key!r} has no 'text' to ask about")
+        if key in made:
+            raise DataError(f"{where}: document {key!r} comes a second time; ids are unique")
+        made[key] = Chunk(key, 0, len(text))
     return Chunks.of(made, source=str(path))
 
 

@@ -9,6 +9,8 @@ import pytest
 from fakeserver import FakeServer, fails, says
 
 from pytest_retrieval_eval.collection.dataset import Dataset
+from pytest_retrieval_eval.collection.hits import Hit
+from pytest_retrieval_eval.collection.run import Run
 
 TEXTS = {"refunds": "Refunds take 14 days.", "badges": "A lost badge is blocked.", "parking": "Parking is free."}
 SAID = {"refunds": "When is my money back?", "badges": "Is a lost badge blocked?", "parking": "What does the car cost?"}
@@ -60,6 +62,11 @@ def test_from_passages_to_a_dataset(place, program):
     dataset = Dataset.read("new")
     assert dataset.queries.select({"synthetic": True}) == set(dataset.queries)
     assert [dataset.spans.of_query(query)[0].doc_id for query in dataset.queries] == list(TEXTS)
+    # A gate on them alone, by the spans.
+    hits = {query: [Hit("a", 1.0, "refunds", 0, 21), Hit("b", 0.5, "badges", 0, 24)] for query in dataset.queries}
+    Run.of(hits).save("written.run.jsonl")
+    gate = ("evaluate", "new", "written.run.jsonl", "-m", "span_recall@2", "--where", "synthetic=true")
+    assert program(*gate).values["all", "span_recall@2"] == pytest.approx(2 / 3, abs=1e-4)
     record = json.loads((place / "new" / "questions.json").read_text())
     assert re.fullmatch("sha256:[0-9a-f]{64}", record["made_of"]["reader"])
 

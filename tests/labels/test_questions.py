@@ -154,6 +154,21 @@ def test_the_same_question_of_two_passages_is_one_query_with_alternatives():
     assert "1 of 3 questions came from another passage too" in found.notes[0]
 
 
+def test_two_questions_of_a_passage_that_become_one_are_one():
+    writer = Writer({**GOOD, "refunds": "Do refunds take 14 days?\nRefunds take days?"}, ["When?", "When?"])
+    found = made(writer, number=2)
+    assert [one.text for one in found.written].count("When?") == 1
+    assert len(found.spans()) == len(found.queries()) == 3
+    assert found.notes[0] == "rewritten into what another question of the same passage says, and left out: 1"
+
+
+def test_two_chunks_at_one_place_are_one_passage():
+    chunks = Chunks.of({"a": Chunk("parking", 0, 27), "b": Chunk("parking", 0, 27), "c": Chunk("badges", 0, 37)})
+    found, _ = sources_of(chunks, corpus())
+    questions = write_questions(found, CallableReader(Writer(GOOD)))
+    assert [len(questions.spans().of_query(row["_id"])) for row in questions.queries()] == [1, 1]
+
+
 def test_several_questions_of_a_passage():
     replies = {**GOOD, "refunds": "1. When is my money back?\n2) Who pays it?\n3. Is it sure?"}
     found = made(Writer(replies), number=2)
@@ -261,4 +276,5 @@ def test_what_counts_as_a_word():
 def test_the_lines_of_a_reply():
     assert questions_in("Sure!\n* **Who pays?**\n(2) Who pays?\nQ: When?\n???\nBye.") == ["Who pays?", "When?"]
     assert questions_in("“Wer zahlt?”\n何日ですか？") == ["Wer zahlt?", "何日ですか？"]
+    assert questions_in("Who \ud83d pays?\nWhen?") == ["When?"]
     assert questions_in("Who pays?\nWhen?", cut=True) == ["Who pays?"]

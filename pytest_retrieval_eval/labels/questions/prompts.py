@@ -18,6 +18,8 @@ _MARKER = re.compile(r"^(?:(?:[-*•–]|\(?\d{1,3}[.):]|[Qq](?:uestion)?\s*\d*:
 _AROUND = "\"'`*_“”„«»‘’ \t"
 _QUESTION_MARKS = ("?", "？", "؟", "⁇", "՞", ";")
 _SHOWN = 12
+# Half of a surrogate pair is no Unicode text, and no file of queries can hold it.
+_HALF = re.compile("[\ud800-\udfff]")
 # The kinds of readers that put a query into words of their own, unless they are told to leave it as it is.
 _AS_IT_IS: Mapping[str, Mapping[str, str]] = {
     "server": {"system": "", "closed_book": "{query}"},
@@ -100,6 +102,6 @@ def questions_in(reply: str, *, cut: bool = False) -> list[str]:
     for line in lines[: len(lines) - cut]:
         text = _MARKER.sub("", line.strip()).strip(_AROUND)
         text = " ".join(_MARKER.sub("", text).split())
-        if text.endswith(_QUESTION_MARKS) and any(map(str.isalnum, text)):
+        if text.endswith(_QUESTION_MARKS) and any(map(str.isalnum, text)) and _HALF.search(text) is None:
             found.append(text)
     return list(dict.fromkeys(found))

@@ -113,18 +113,16 @@ class Questions:
 
     def spans(self) -> Spans:
         """The gold of each query: its passage; passages that led to the same question are alternatives."""
-        return Spans.of(
-            Span(
-                query_id,
-                one.source.doc_id,
-                one.source.start,
-                one.source.end,
-                text=one.source.passage.text,
-                group=1 if len(asked) > 1 else None,
-            )
-            for query_id, asked in self._by_id().items()
-            for one in asked
-        )
+        rows = []
+        for query_id, asked in self._by_id().items():
+            # Two chunks may be the same place.
+            places = {(one.source.doc_id, one.source.start, one.source.end): one.source.passage.text for one in asked}
+            group = 1 if len(places) > 1 else None
+            rows += [
+                Span(query_id, doc_id, start, end, text=text, group=group)
+                for (doc_id, start, end), text in places.items()
+            ]
+        return Spans.of(rows)
 
     def _by_id(self) -> dict[str, list[Question]]:
         same: dict[str, list[Question]] = {}
@@ -215,8 +213,13 @@ def write_questions(
         for text in texts:
             share = overlap(text, source.text)
             first.append(Question(text, source, share, share))
-    written = _reworded(first, left, reader, prompt, max_overlap, rewrites)
+    reworded = _reworded(first, left, reader, prompt, max_overlap, rewrites)
+    # Two questions of a passage may have become one.
+    written = list({(one.source.chunk_id, one.text.casefold()): one for one in reversed(reworded)}.values())[::-1]
     notes = []
+    if len(written) < len(reworded):
+        same = len(reworded) - len(written)
+        notes.append(f"rewritten into what another question of the same passage says, and left out: {same}")
     repeated = len(written) - len({one.text.casefold() for one in written})
     if repeated:
         notes.append(
