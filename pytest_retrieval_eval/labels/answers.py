@@ -111,7 +111,7 @@ def best(name: str | Metric, predicted: str, golds: Sequence[str] | Iterable[str
     """The best value over the gold answers; None where there is none, for then nothing can be scored.
 
     An answer of white space alone scores 0, whatever the metric. A value that is no number from 0 to 1 (an error in
-    the last digits apart) is a GateError.
+    the last digits apart) is a GateError, and so is what the metric raises.
 
     >>> best("em", "Paris.", ["Rome", "paris"]), best("f1", " ", ["a b"]), best("em", "x", [])
     (1.0, 0.0, None)
@@ -121,15 +121,22 @@ def best(name: str | Metric, predicted: str, golds: Sequence[str] | Iterable[str
         return None
     if not predicted.strip():
         return 0.0
-    return max(_checked(function, function(predicted, gold)) for gold in texts)
+    return max(_scored(function, predicted, gold) for gold in texts)
 
 
-def _checked(function: Metric, value: object) -> float:
+def _scored(function: Metric, predicted: str, gold: str) -> float:
+    called = getattr(function, "__name__", None) or type(function).__name__
+    try:
+        value: object = function(predicted, gold)
+    except GateError:
+        raise
+    except Exception as error:  # anyone may write a metric
+        said = f": {error}" if str(error) else ""
+        raise GateError(f"the answer metric {called} raised {type(error).__name__}{said}") from error
     try:
         number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not -1e-6 <= number <= 1.0 + 1e-6:  # NaN compares with nothing
-        called = getattr(function, "__name__", None) or type(function).__name__
         raise GateError(f"the answer metric {called} gave {value!r}; expected a number from 0 to 1")
     return min(max(number, 0.0), 1.0)

@@ -110,7 +110,7 @@ def test_a_metric_of_ones_own():
         answers.register("two words", first_word)
 
 
-@pytest.mark.parametrize("value", [float("nan"), 1.5, -0.1, None, "much"])
+@pytest.mark.parametrize("value", [float("nan"), 1.5, -0.1, None, "much", 10**400])
 def test_a_value_that_is_no_degree(value):
     with pytest.raises(GateError, match=r"answer metric odd gave .*; expected a number from 0 to 1"):
         answers.best(type("odd", (), {"__call__": lambda self, p, g: value})(), "x", ["y"])
@@ -118,3 +118,12 @@ def test_a_value_that_is_no_degree(value):
 
 def test_the_last_digits_are_forgiven():
     assert answers.best(lambda predicted, gold: 1.0000001, "x", ["y"]) == 1.0
+
+
+def test_what_a_metric_raises_is_said():
+    def odd(predicted, gold):
+        return 1 / (len(gold) - 3)
+
+    assert answers.best(odd, "Paris", ["Paris"]) == 0.5
+    with pytest.raises(GateError, match="the answer metric odd raised ZeroDivisionError: division by zero"):
+        answers.best(odd, "Paris", ["Paris", "Ulm"])
