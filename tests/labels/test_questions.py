@@ -9,9 +9,10 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import ROOT
 
 from pytest_retrieval_eval.collection.chunks import Chunk, Chunks
-from pytest_retrieval_eval.collection.dataset import Corpus
+from pytest_retrieval_eval.collection.dataset import Corpus, Dataset
 from pytest_retrieval_eval.collection.queries import Queries
 from pytest_retrieval_eval.collection.spans import Spans
 from pytest_retrieval_eval.errors import DataError, GateError, SettingsError
@@ -278,3 +279,18 @@ def test_the_lines_of_a_reply():
     assert questions_in("“Wer zahlt?”\n何日ですか？") == ["Wer zahlt?", "何日ですか？"]
     assert questions_in("Who \ud83d pays?\nWhen?") == ["When?"]
     assert questions_in("Who pays?\nWhen?", cut=True) == ["Who pays?"]
+
+
+def test_the_page_says_how_people_ask():
+    handbook = Dataset.read(ROOT / "examples" / "handbook" / "eval" / "handbook")
+    found = {"paraphrase": [], "keyword": []}
+    for query in handbook.spans.query_ids:
+        kind = handbook.queries.tags(query)["type"]
+        docs = handbook.corpus.get_many(span.doc_id for span in handbook.spans.of_query(query)).values()
+        if kind in found:
+            asked = handbook.queries.text(query)
+            found[kind].append(max(overlap(asked, f"{doc.title}\n{doc.text}") for doc in docs))
+    means = {kind: f"{sum(shares) / len(shares):.2f}" for kind, shares in found.items()}
+    assert means == {"paraphrase": "0.35", "keyword": "0.83"}
+    page = (ROOT / "docs" / "how-to" / "questions.md").read_text(encoding="utf-8")
+    assert all(mean in page for mean in means.values())
