@@ -63,7 +63,7 @@ def rouge_l(predicted: str, gold: str) -> float:
 @lru_cache(maxsize=1)
 def _rouge() -> Any:
     try:
-        from rouge import Rouge  # type: ignore[import-untyped,unused-ignore]
+        from rouge import Rouge
     except ImportError:
         raise GateError(
             "rouge_l needs the package rouge; install it with: pip install 'pytest-retrieval-eval[erag]'"
