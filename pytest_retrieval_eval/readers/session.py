@@ -43,7 +43,7 @@ def behind_cache(given: object, root: Path, cache: ReadingCache) -> CachedReader
         if settings.get("kind") in LOCAL:
             return _local(settings, root, cache)
         return CachedReader(reader_from(settings, root=root), cache)
-    if hasattr(given, "read") and hasattr(given, "identity") and hasattr(given, "close"):
+    if _is_reader(given):
         return CachedReader(cast(Reader, given), cache)
     if callable(given):
         from pytest_retrieval_eval.readers.callable_reader import CallableReader
@@ -53,6 +53,15 @@ def behind_cache(given: object, root: Path, cache: ReadingCache) -> CachedReader
         f"the reader is {excerpt(given)}; expected a reader, its settings ({{'kind': …}}), or a function of a query "
         "and a list of texts"
     )
+
+
+def _is_reader(given: object) -> bool:
+    try:
+        return hasattr(given, "read") and hasattr(given, "identity") and hasattr(given, "close")
+    except GateError:
+        raise
+    except Exception as error:  # anyone may write a reader, and its identity may be made when it is asked for
+        raise GateError(f"the reader cannot tell its identity: {type(error).__name__}: {error}") from error
 
 
 def _local(settings: Mapping[str, object], root: Path, cache: ReadingCache) -> CachedReader:

@@ -14,6 +14,7 @@ from pytest_retrieval_eval.measures.evaluate import evaluate
 from pytest_retrieval_eval.readers.cache import CachedReader, ReadingCache
 from pytest_retrieval_eval.readers.callable_reader import CallableReader
 from pytest_retrieval_eval.readers.reading import Item, Passage, Reading
+from pytest_retrieval_eval.readers.session import behind_cache
 
 QUERIES = {"q1": "how much?", "q2": "where?", "q3": "who?", "q4": "why?", "q5": "where?"}
 ANSWERS = {"q1": ["20 euros", "twenty euros"], "q2": ["Graz"], "q3": ["Ada"], "q5": ["Umeå"]}
@@ -279,3 +280,19 @@ def test_what_a_reader_does_wrong_is_said_and_neither_kept_nor_a_label(tmp_path,
             Erag(reader).label(dataset_of(), [Run.of(LISTS)], depth=None, select=None)
         kept = [each.reading for each in cache.kept()] if cache.path.exists() else []
         assert kept in ([], [fine()])
+
+
+def test_a_reader_that_cannot_tell_its_identity(tmp_path):
+    class Broken(Given):
+        def __init__(self):
+            pass
+
+        @property
+        def identity(self):
+            raise RuntimeError("no revision")
+
+    with (
+        ReadingCache(tmp_path) as cache,
+        pytest.raises(GateError, match="cannot tell its identity: RuntimeError: no revision"),
+    ):
+        behind_cache(Broken(), tmp_path, cache)
