@@ -427,6 +427,7 @@ class FixtureBench:
     def _without_reader(self, error: GateError) -> NoReturn:
         """A reader that cannot be had here: on a desk the test is skipped, in a pipeline it is not green."""
         if self._session.settings.skip_without_reader:
+            self._session.without_reader[str(error)] = None
             pytest.skip(str(error))
         raise GateError(
             f"{error}. Where CI is set this is an error; --retrieval-allow-missing-reader skips the gate instead"

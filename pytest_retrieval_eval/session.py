@@ -161,6 +161,8 @@ class Session:
         self._staged: dict[tuple[str, ...], StagedFile] = {}
         self._parts: dict[str, Mapping[str, str]] = {}
         self._readers: dict[object, tuple[object, CachedReader]] = {}
+        # Why gates were skipped whose reader cannot be had here, each reason once.
+        self.without_reader: dict[str, None] = {}
         self._judged: dict[int, Judged] = {}
         self._stores: dict[Path, Judgments] = {}
 
@@ -232,15 +234,16 @@ class Session:
 
     def readings_told(self) -> dict[str, object] | None:
         """What the readers of this process did, in builtin types; None where none was used."""
+        skipped = [f"gates were skipped, and measured nothing: {why}" for why in self.without_reader]
         if "readings" not in self.__dict__ or not self.readings.clients:
-            return None
+            return {"counters": None, "notes": skipped} if skipped else None
         from pytest_retrieval_eval.readers.cache import told
 
         counters, notes = told(self.readings)
         for _, reader in self._readers.values():
             reader.close()
         self.readings.close()
-        return {"counters": counters.to_dict(), "notes": notes}
+        return {"counters": counters.to_dict(), "notes": [*notes, *skipped]}
 
     def clean(self) -> None:
         """Remove the shared folder, if this process made it."""
@@ -420,8 +423,9 @@ class Ledger:
             return
         from pytest_retrieval_eval.readers.counters import Counters
 
-        counters = Counters.from_dict(told["counters"])
-        self.readings = counters if self.readings is None else self.readings + counters
+        if told["counters"] is not None:
+            counters = Counters.from_dict(told["counters"])
+            self.readings = counters if self.readings is None else self.readings + counters
         self.notes += [note for note in told["notes"] if note not in self.notes]
 
     def receive(self, nodeid: str, payload: dict[str, object] | None) -> None:

@@ -307,14 +307,19 @@ def test_a_reader_that_is_not_here_skips_on_a_desk_and_fails_in_a_pipeline(readi
     (reading.path / "models/reader").mkdir(parents=True)
     reading.project.ini("retrieval_reader = {kind: transformers, model: models/reader, dtype: float32}")
     reading.project.test("def test_it(metric):\n    assert metric('hit@2', labels='erag') >= 0.5\n")
-    result = reading.run("-rs")
+    result = reading.run("--retrieval-json=report.json")
     result.assert_outcomes(skipped=1)
+    told = "note: gates were skipped, and measured nothing: "
+    assert told in result.stdout.str()
     assert "holds no model: there is no config.json in it" in result.stdout.str()
+    assert "gates were skipped" in (reading.path / "report.json").read_text()
     monkeypatch.setenv("CI", "true")
     result = reading.run()
     result.assert_outcomes(failed=1)
     assert "--retrieval-allow-missing-reader skips the gate instead" in result.stdout.str()
-    reading.run("--retrieval-allow-missing-reader").assert_outcomes(skipped=1)
+    result = reading.run("--retrieval-allow-missing-reader")
+    result.assert_outcomes(skipped=1)
+    assert told in result.stdout.str()
 
 
 SKIPPING = """
