@@ -323,7 +323,7 @@ def test_without_pyarrow_pandas_frames_are_read_and_the_rest_names_the_extra(
 def test_the_documentation_shows_what_happens(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / "reference" / "formats.md").read_text()
-    block = page.split("```python\n")[1].split("```")[0]
+    block = next(code for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if not code.startswith(">>>"))
     exec(compile(block, "formats.md", "exec"), {})
     assert capsys.readouterr().out.split() == re.findall(r"# (\S+)$", block, re.MULTILINE)
 

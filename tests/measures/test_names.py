@@ -128,7 +128,7 @@ def test_the_spellings_of_other_tools(text: str, printed: str) -> None:
         ("sucess@5", "did you mean success@5?"),
         (
             "xyzzy@3",
-            "unknown measure xyzzy@3: known: bpref, condensed, cost.mean, cost.p50",
+            "unknown measure xyzzy@3: known: abstention.auc, abstention.f1, ",
         ),
         ("recall", "recall needs a cut-off; write recall@5, or another k."),
         ("precision", "precision needs a cut-off"),
