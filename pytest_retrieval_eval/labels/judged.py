@@ -140,7 +140,7 @@ class Judged:
         for kept in store.chosen:
             torn = store.table(kept.name).torn
             notes += [f"the judge {kept.name} is not pinned: {kept.floating}"] if kept.floating else []
-            notes += [f"{torn} torn lines in the journal of {kept.name} are no judgments"] if torn else []
+            notes += [f"left out of the journal of {kept.name} as torn: {torn} of its lines"] if torn else []
         if stale:
             what = "1 judgment is" if stale == 1 else f"{stale} judgments are"
             notes.append(f"{what} of texts that are others today, and {'does' if stale == 1 else 'do'} not count")
