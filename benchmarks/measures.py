@@ -184,6 +184,7 @@ def in_memory(names: list[str], repeat: int, qrels_path: Path, run_path: Path) -
     from pytest_retrieval_eval.collection.qrels import Qrels
     from pytest_retrieval_eval.collection.run import Run
     from pytest_retrieval_eval.measures.evaluate import Evaluation, evaluate
+    from pytest_retrieval_eval.measures.evidence import Evidence, Given
     from pytest_retrieval_eval.measures.ranks import JudgedRanks
 
     wanted = ["recall@5", "ndcg@10", "map", "mrr"]
@@ -206,7 +207,8 @@ def in_memory(names: list[str], repeat: int, qrels_path: Path, run_path: Path) -
 
     def alone() -> None:
         # A run keeps its table with all that was worked out on it: each turn has a new one.
-        evaluation = Evaluation(ready, located, JudgedRanks.of(ready, located.locate(ready)), ())
+        table = JudgedRanks.of(ready, located.locate(ready))
+        evaluation = Evaluation(Evidence(ready, table, judged=True), Given(located, ready), ())
         for name in wanted:
             evaluation.scores(name).values  # noqa: B018
 
