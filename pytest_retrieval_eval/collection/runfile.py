@@ -13,12 +13,11 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pytest_retrieval_eval.collection.columns import Columns
-from pytest_retrieval_eval.collection.dataset import Document
 from pytest_retrieval_eval.collection.files import (
     PARQUET,
     JsonIds,
@@ -40,6 +39,9 @@ from pytest_retrieval_eval.collection.traces import Call, merged_hits, read_call
 from pytest_retrieval_eval.collection.trec import TrecFile
 from pytest_retrieval_eval.collection.treclines import refuse_repeated
 from pytest_retrieval_eval.errors import DataError
+
+if TYPE_CHECKING:
+    from pytest_retrieval_eval.collection.dataset import Document
 
 FORMAT, VERSION = "retrieval-run", 1
 Backing = Columns | ScoreMaps | TrecFile
@@ -73,6 +75,7 @@ def read_run(path: PathLike, columns: Mapping[str, str] | None = None) -> RunFil
         raise DataError(f"{path} is a pipe or a device; expected a file: save the run to one first")
     suffix = bare_suffixes(path)[-1:]
     if suffix == [PARQUET]:
+        from pytest_retrieval_eval.collection.dataset import Document
         from pytest_retrieval_eval.collection.runtables import read_parquet
 
         lists, said = read_parquet(path, columns)
@@ -178,6 +181,8 @@ def _read_ours(path: PathLike) -> RunFile:
 
 def _read_text(row: Mapping[str, object], where: str, texts: dict[str, Document]) -> None:
     """A line of the table of texts: a document, its title and its text."""
+    from pytest_retrieval_eval.collection.dataset import Document  # few runs have texts, and it brings much along
+
     doc_id = json_id(row.get("doc_id"), where)
     title, text = row.get("title", ""), row["text"]
     if not isinstance(title, str) or not isinstance(text, str):
