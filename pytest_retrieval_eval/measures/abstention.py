@@ -66,6 +66,14 @@ def abstaining(given: Given) -> Evidence:
                 f"{measure}: no query that counts is marked unanswerable, so that nothing says when to return nothing: "
                 'mark some in queries.jsonl ("unanswerable": true)'
             )
+        silent = rows[~(table.in_run[rows] | beside.failed[rows])].tolist()
+        if silent:
+            raise GateError(
+                f"{measure}: the run {name} has no list for {len(silent)} of {len(rows)} queries, the first is "
+                f"{labels.query_ids[silent[0]]}: a query that was not asked has abstained from nothing. Ask every "
+                "query and keep empty lists (*.run.jsonl does, a TREC file cannot), or select those of the run with "
+                "where="
+            )
         scored = beside.returned[rows] == 0
         scored |= ~np.isnan(beside.top[rows])
         if reads_scores(measure) and not scored.all():

@@ -44,6 +44,8 @@ class Findings:
 
     by_query: dict[str, list[Leak]] = field(default_factory=dict)
     not_in_run: list[str] = field(default_factory=list)
+    not_before: list[str] = field(default_factory=list)
+    nothing_before: bool = False
     without_roles: list[str] = field(default_factory=list)
     unknown: list[tuple[str, str, int]] = field(default_factory=list)
     unsaid: list[tuple[str, str, int]] = field(default_factory=list)
@@ -76,6 +78,13 @@ class Access:
             raise GateError(
                 f"{measure}: the run has no list for {_some(absent, 'query', 'queries')}: a query that was not asked "
                 "leaks nothing and shows nothing. Ask every query, or select those of the run with where="
+            )
+        absent = [query_id for query_id in found.not_before if query_id in ids]
+        if absent or found.nothing_before:
+            lacks = f"no list for {_some(absent, 'query', 'queries')}" if absent else "no relevant document in any list"
+            raise GateError(
+                f"{measure}: the stage {measure.get('from')} has {lacks}, and what it does not hold cannot be withheld "
+                "after it: name a stage that was asked the same queries and found something"
             )
         silent = [query_id for query_id in found.without_roles if query_id in ids]
         if silent:
@@ -116,9 +125,14 @@ class Access:
         found, labels = Findings(), self.labels
         asked = self._askers(found)
         here = _ranks(self._given.run, labels)
-        before = _ranks(stage_of(self._given.stages, measure), labels)
+        stage = stage_of(self._given.stages, measure)
+        before = _ranks(stage, labels)
         limit = measure.cutoff or np.iinfo(np.int64).max
-        gone = (labels.grades >= measure.rel) & (before > 0) & (before <= limit) & (here == 0)
+        held = (labels.grades >= measure.rel) & (before > 0) & (before <= limit)
+        there = frozenset(stage.query_ids)
+        found.not_before = [query_id for query_id in labels.query_ids if query_id not in there]
+        found.nothing_before = not held.any()
+        gone = held & (here == 0)
         rows = [row for row in np.flatnonzero(gone).tolist() if labels.query_ids[int(labels.query[row])] in asked]
         documents = self._documents((labels.docs[row], None) for row in rows)
         for row in rows:

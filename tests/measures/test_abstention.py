@@ -89,6 +89,22 @@ def test_what_cannot_be_measured_is_an_error():
         evaluate(dataset.qrels, lists, "abstention.f1(threshold=high)")
 
 
+def test_a_query_that_was_not_asked_has_not_abstained():
+    dataset, run = collection([(True, None), (False, 5), (True, None)])
+    part = Run.of({"q0": {}, "q1": {"gold": 5}}, name="part")
+    for measure in ("precision", "recall", "f1", "auc"):
+        gate = f"abstention.{measure} >= 0.5"
+        assert MemoryBench(dataset, run).decide(gate).value == 1
+        with pytest.raises(
+            GateError, match=r"the run part has no list for 1 of \d queries, the first is q2: a query that"
+        ):
+            MemoryBench(dataset, part).decide(gate)
+    with pytest.raises(GateError, match=r"the run part has no list for 1 of 2 queries"):
+        MemoryBench(dataset, run, part).decide("abstention.recall >= baseline")
+    with pytest.raises(GateError, match=r"the run part has no list"):
+        threshold_report(dataset, part)
+
+
 def test_thresholds_are_tried_halfway_between_scores():
     dataset, run = collection([(True, 1), (True, 2), (False, 2), (False, 4), (False, 5), (True, None)])
     found = threshold_report(dataset, run)

@@ -39,8 +39,12 @@ def test_leaks_are_what_stands_there_and_may_not_be_read(asker, readers, docs, g
     assert scores.to_dict() == {"q": len(set(docs[:k]) - allowed)}
     if qrels is not None:
         filtered = Run.of({"q": [doc for doc in docs if doc in allowed][1:]})
-        text = "withheld(from=fused)"
-        scores = evaluate(qrels, filtered, text, queries=queries, corpus=corpus, stages={"fused": run}).scores(text)
+        text, given = "withheld(from=fused)", {"queries": queries, "corpus": corpus, "stages": {"fused": run}}
+        if gold.isdisjoint(docs):
+            with pytest.raises(GateError, match=r"the stage fused has no relevant document in any list"):
+                evaluate(qrels, filtered, text, **given)
+            return
+        scores = evaluate(qrels, filtered, text, **given).scores(text)
         assert scores.to_dict() == {"q": len(gold & set([doc for doc in docs if doc in allowed][:1]))}
 
 
@@ -69,6 +73,17 @@ def test_chunks_are_read_by_whoever_may_read_their_document():
     chunks = Chunks.of({"c1": "guide", "c2": "pay"})
     run = Run.of({"q": [Hit("c1"), Hit("x", doc_id="pay"), Hit("c2")]})
     assert evaluate(None, run, "leaks", queries=queries, corpus=corpus, chunks=chunks).scores("leaks").mean == 2
+
+
+def test_a_stage_that_was_not_asked_holds_nothing_to_withhold():
+    queries, corpus = queries_of(q=["staff"], p=["staff"]), corpus_of(a=["*"])
+    qrels, run = Qrels.of({"q": ["a"], "p": ["a"]}), Run.of({"q": ["a"], "p": ["a"]})
+    for stage, said in (
+        (Run.of({"q": ["a"]}), r"no list for 1 query \(p\)"),
+        (Run.of({"q": [], "p": []}), "no relevant"),
+    ):
+        with pytest.raises(GateError, match=rf"the stage fused has {said}"):
+            evaluate(qrels, run, "withheld(from=fused)", queries=queries, corpus=corpus, stages={"fused": stage})
 
 
 Q, D = {"q": ["staff"]}, {"a": ["*"], "b": ["hr"]}
