@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from pytest_retrieval_eval.cli.console import PROGRAM, Console, json_text
-from pytest_retrieval_eval.cli.reading import here_first
+from pytest_retrieval_eval.cli.reading import here_first, settings_in
 from pytest_retrieval_eval.collection.dataset import Dataset
-from pytest_retrieval_eval.collection.files import decode, read_bytes
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import SettingsError
 from pytest_retrieval_eval.gates.imported import import_made
@@ -239,7 +238,7 @@ def _judge(arguments: argparse.Namespace, *, needed: bool) -> tuple[Judge | None
         if caps:
             raise SettingsError(f"--max-{next(iter(caps))} goes with a file of settings, and --judge is {given}")
         return _imported(given), None
-    settings = _settings(given)
+    settings, root = settings_in(given, "--judge", "a judge, such as url: …")
     budget = settings.get("budget")
     if caps:
         if budget is not None and not isinstance(budget, Mapping):
@@ -247,21 +246,9 @@ def _judge(arguments: argparse.Namespace, *, needed: bool) -> tuple[Judge | None
         budget = settings["budget"] = {**(budget or {}), **caps}
     price = budget.get("price") if isinstance(budget, Mapping) else None
     return (
-        judge_from(settings, root=Path(given).absolute().parent),
+        judge_from(settings, root=root),
         Price(**price) if isinstance(price, Mapping) else None,
     )
-
-
-def _settings(path: str) -> dict[str, object]:
-    import yaml
-
-    try:
-        found = yaml.safe_load(decode(read_bytes(path), path))
-    except yaml.YAMLError as error:
-        raise SettingsError(f"--judge {path}: malformed YAML: {shown(str(error))}") from None
-    if not isinstance(found, dict):
-        raise SettingsError(f"--judge {path}: expected the settings of a judge, such as url: …")
-    return cast("dict[str, object]", found)
 
 
 def _imported(text: str) -> Judge:

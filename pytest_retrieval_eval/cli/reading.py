@@ -30,8 +30,10 @@ def is_file(text: str) -> bool:
     return text.lower().endswith((".yaml", ".yml", ".json"))
 
 
-def settings_in(text: str) -> tuple[dict[str, object], Path]:
-    """The settings in that file, and the folder that their paths are relative to."""
+def settings_in(
+    text: str, option: str = "--reader", what: str = "a reader, such as kind: transformers"
+) -> tuple[dict[str, object], Path]:
+    """The settings in that file, and the folder that their paths are relative to; ``option`` names the file."""
     import yaml
 
     from pytest_retrieval_eval.collection.files import decode, read_bytes
@@ -39,9 +41,9 @@ def settings_in(text: str) -> tuple[dict[str, object], Path]:
     try:
         settings = yaml.safe_load(decode(read_bytes(text), text))
     except yaml.YAMLError as error:
-        raise SettingsError(f"--reader {text}: malformed YAML: {shown(str(error))}") from None
+        raise SettingsError(f"{option} {text}: malformed YAML: {shown(str(error))}") from None
     if not isinstance(settings, dict):
-        raise SettingsError(f"--reader {text}: expected the settings of a reader, such as kind: transformers")
+        raise SettingsError(f"{option} {text}: expected the settings of {what}")
     return settings, Path(text).absolute().parent
 
 
