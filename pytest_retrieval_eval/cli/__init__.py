@@ -9,11 +9,15 @@ wrong use, files that cannot be read, gates that cannot be decided.
 
 from __future__ import annotations
 
+import argparse
+import contextlib
+import importlib
 import sys
 import traceback
 from collections.abc import Sequence
 
-from pytest_retrieval_eval.cli.console import PROGRAM, Console
+from pytest_retrieval_eval.cli.console import Console
+from pytest_retrieval_eval.cli.options.command import CommandLineError
 from pytest_retrieval_eval.cli.parser import parse
 from pytest_retrieval_eval.errors import GateError
 
@@ -37,12 +41,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _main(argv: list[str], console: Console) -> int:
     try:
-        arguments = parse(argv, console)
-        console.program = f"{PROGRAM} {arguments.command}"
-        status: int = arguments.execute(arguments, console)
-        return status
+        arguments = parse(argv)
+        console.program = arguments.program
+        return _do(arguments, console)
     except SystemExit as leaving:  # argparse has said what was to be said
         return leaving.code if isinstance(leaving.code, int) else GOOD
+    except CommandLineError as error:
+        console.program = error.program
+        console.error(str(error))
     except GateError as error:
         console.error(str(error))
     except OSError as error:
@@ -57,3 +63,14 @@ def _main(argv: list[str], console: Console) -> int:
         traceback.print_exc()
         console.error("this is a fault of the program, not of its input; please report it with the traceback above")
     return UNUSABLE
+
+
+def _do(arguments: argparse.Namespace, console: Console) -> int:
+    module, _, name = arguments.does.partition(":")
+    with contextlib.ExitStack() as stack:
+        if "plugin" in arguments:
+            from pytest_retrieval_eval.measures.extending import plugged
+
+            stack.enter_context(plugged(arguments.plugin))
+        status: int = getattr(importlib.import_module(f"{__name__}.{module}"), name)(arguments, console)
+        return status

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from importlib import metadata
 
 import pytest
 
-COMMANDS = ("run", "evaluate", "compare")
+from pytest_retrieval_eval.cli import parser
+
+
+def words(commands, before=()):
+    """The words of every command, and of every command of a command."""
+    for command in commands:
+        yield (*before, *command.name.split()), command
+        yield from words(command.inner, (*before, command.name))
+
+
+COMMANDS = dict(words(parser.COMMANDS.values()))
 
 
 def test_version(program):
@@ -17,7 +28,7 @@ def test_version(program):
     assert result.out == f"pytest-retrieval-eval {metadata.version('pytest-retrieval-eval')}\n"
 
 
-@pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)])
+@pytest.mark.parametrize("command", [(), *COMMANDS])
 def test_help(program, command):
     result = program(*command, "--help")
     assert (result.status, result.err) == (0, "")
@@ -25,17 +36,23 @@ def test_help(program, command):
     assert "None" not in result.out
 
 
+def test_each_command_names_the_function_that_does_it():
+    for command in COMMANDS.values():
+        module, _, name = command.does.partition(":")
+        assert command.inner or callable(getattr(importlib.import_module(f"pytest_retrieval_eval.cli.{module}"), name))
+
+
 def test_help_of_the_program_says_what_the_exit_status_means(program):
     text = " ".join(program("--help").out.split())
     assert "0 all is well; 1 a gate failed" in text
-    for name in COMMANDS:
+    for name in parser.COMMANDS:
         assert f" {name} " in text
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "pytest-retrieval-eval: a command is missing: run, evaluate, compare, cache, spans, correlate, "),
+        ((), "pytest-retrieval-eval: a command is missing: run, spans, evaluate, compare, "),
         (
             ("evalute", "a", "b"),
             "pytest-retrieval-eval: there is no command 'evalute'; did you mean evaluate?; see ",
