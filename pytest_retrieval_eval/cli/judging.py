@@ -23,7 +23,10 @@ from pytest_retrieval_eval.labels.judgments import Judgments
 from pytest_retrieval_eval.labels.pairs import read_pairs
 from pytest_retrieval_eval.labels.pool import DEPTH, Plan, Pool, estimated, key_of, plan_of, pool_of
 from pytest_retrieval_eval.readers.budget import Price
+from pytest_retrieval_eval.readers.cache import summary_line, told
 from pytest_retrieval_eval.readers.progress import progress
+from pytest_retrieval_eval.readers.store import ReadingCache
+from pytest_retrieval_eval.settings import CACHE
 
 JUDGE = "judge.yaml"
 """In the folder of judgments, the settings of the judge that fills it unless --judge names another."""
@@ -66,7 +69,12 @@ def judge(arguments: argparse.Namespace, console: Console) -> int:
     """The command ``judge``: status 0 where every pair has a grade, 1 where not."""
     if (arguments.pairs is None) == (not arguments.run):
         raise SettingsError("say what to judge: a file of pairs, or --dataset and --run once for each run")
-    made, price = _judge(arguments, needed=True)
+    with replies(arguments) as cache:
+        return _judge_with(arguments, console, cache)
+
+
+def _judge_with(arguments: argparse.Namespace, console: Console, cache: ReadingCache) -> int:
+    made, price = _judge(arguments, needed=True, cache=cache)
     if made is None:  # cannot be: it was needed
         raise SettingsError("there is no judge")
     judgments = _judgments(arguments, ())
@@ -77,7 +85,7 @@ def judge(arguments: argparse.Namespace, console: Console) -> int:
     else:
         dataset = None if arguments.dataset is None else Dataset.read(arguments.dataset, split=arguments.split)
         pairs = read_pairs(arguments.pairs, dataset)
-    return _judge_pairs(arguments, console, made, price, judgments, pool, pairs)
+    return _judge_pairs(arguments, console, made, price, cache, judgments, pool, pairs)
 
 
 def _judge_pairs(
@@ -85,6 +93,7 @@ def _judge_pairs(
     console: Console,
     made: Judge,
     price: Price | None,
+    cache: ReadingCache,
     judgments: Judgments,
     pool: Pool | None,
     pairs: list[Pair],
@@ -118,7 +127,8 @@ def _judge_pairs(
     finally:
         with suppress(Exception):  # what it holds; the grades are kept
             made.close()
-    _say_filled(filled, console)
+        say_replies(cache, console)
+    _say_filled(filled, cache, console)
     own = Judgments(judgments.folder, judges=[kept.name])
     if filled.complete:
         return 0
@@ -130,19 +140,42 @@ def _judge_pairs(
     return 1
 
 
-def _say_filled(filled: Filled, console: Console) -> None:
+def replies(arguments: argparse.Namespace) -> ReadingCache:
+    """Where a judge of a file of settings keeps the replies to its questions."""
+    return ReadingCache(
+        arguments.cache or CACHE, arguments.cache_mode or "rw", fill="the same command with --cache-mode rw"
+    )
+
+
+def say_replies(cache: ReadingCache, console: Console) -> None:
+    """How many replies were there, and how many were asked for, where a judge keeps them."""
+    if cache.clients:
+        counters, notes = told(cache)
+        for note in notes:
+            console.note(note)
+        console.say(summary_line(counters, "replies"))
+
+
+def _say_filled(filled: Filled, cache: ReadingCache, console: Console) -> None:
     for failure in filled.failures[:_LISTED]:
         console.write(
             f"{failure.q}\t{failure.d}\t{failure.outcome}\t{failure.attempts}\t{shown(failure.reason, 200)}\n"
         )
     failed = counted(len(filled.failures), "pair")
     read, written = filled.tokens
+    if cache.clients:  # of what was kept the tokens were spent before
+        counters, _ = told(cache)
+        read, written = counters.input_tokens, counters.output_tokens
     used = f", {read:,} tokens read and {written:,} written" if read or written else ""
     console.say(f"graded {filled.graded}, reused {filled.reused}{used}")
     if len(filled.failures) > _LISTED:
         console.say(f"and {len(filled.failures) - _LISTED} more without a grade")
     if filled.failures:
         console.say(f"{failed} got no grade, and {'is' if len(filled.failures) == 1 else 'are'} asked for next time")
+    if cache.clients and cache.mode == "rw" and any(failure.outcome != "error" for failure in filled.failures):
+        console.note(
+            "a reply that states no grade is kept, and read again next time; --cache-mode refresh asks for another one"
+        )
     if filled.left:
         console.say(f"{counted(len(filled.left), 'pair')} not asked for: {filled.stopped}")
 
@@ -173,9 +206,11 @@ def _pool(arguments: argparse.Namespace, console: Console) -> Pool:
     return pool
 
 
-def judge_and_pool(arguments: argparse.Namespace, console: Console) -> tuple[Judge, Judgments, Pool]:
+def judge_and_pool(
+    arguments: argparse.Namespace, console: Console, cache: ReadingCache
+) -> tuple[Judge, Judgments, Pool]:
     """The judge, the folder of judgments and the pool of the runs of a command line that needs all three."""
-    made, _ = _judge(arguments, needed=True)
+    made, _ = _judge(arguments, needed=True, cache=cache)
     if made is None:  # cannot be: it was needed
         raise SettingsError("there is no judge")
     return made, _judgments(arguments, ()), _pool(arguments, console)
@@ -219,8 +254,13 @@ def _document(found: Plan, judged: Mapping[str, float]) -> dict[str, Any]:
 # --- the judge ----------------------------------------------------------------------------------------
 
 
-def _judge(arguments: argparse.Namespace, *, needed: bool) -> tuple[Judge | None, Price | None]:
-    """The judge of --judge, else of the folder's judge.yaml, and its price where that is known."""
+def _judge(
+    arguments: argparse.Namespace, *, needed: bool, cache: ReadingCache | None = None
+) -> tuple[Judge | None, Price | None]:
+    """The judge of --judge, else of the folder's judge.yaml, and its price where that is known.
+
+    One of a file of settings keeps its replies in ``cache``.
+    """
     given = arguments.judge
     if given is None:
         default = Path(arguments.judgments) / JUDGE
@@ -237,6 +277,13 @@ def _judge(arguments: argparse.Namespace, *, needed: bool) -> tuple[Judge | None
     if not str(given).lower().endswith((".yaml", ".yml", ".json")):
         if caps:
             raise SettingsError(f"--max-{next(iter(caps))} goes with a file of settings, and --judge is {given}")
+        for name in ("cache", "cache_mode"):
+            if getattr(arguments, name, None) is not None:
+                option = "--" + name.replace("_", "-")
+                raise SettingsError(
+                    f"{option} goes with a file of settings, and --judge is {given}: a judge in Python gets its cache "
+                    "where it is made"
+                )
         return _imported(given), None
     settings, root = settings_in(given, "--judge", "a judge, such as url: …")
     budget = settings.get("budget")
@@ -246,7 +293,7 @@ def _judge(arguments: argparse.Namespace, *, needed: bool) -> tuple[Judge | None
         budget = settings["budget"] = {**(budget or {}), **caps}
     price = budget.get("price") if isinstance(budget, Mapping) else None
     return (
-        judge_from(settings, root=root),
+        judge_from(settings, root=root, cache=cache),
         Price(**price) if isinstance(price, Mapping) else None,
     )
 

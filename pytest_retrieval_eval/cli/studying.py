@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from pytest_retrieval_eval.cli.console import Console, json_text
 from pytest_retrieval_eval.cli.inputs import read_collection
-from pytest_retrieval_eval.cli.judging import judge_and_pool
+from pytest_retrieval_eval.cli.judging import judge_and_pool, replies, say_replies
 from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.collection.files import json_document, write_atomically
 from pytest_retrieval_eval.collection.qrels import Qrels
@@ -118,8 +118,9 @@ def _of_folder(arguments: argparse.Namespace, runs: Mapping[str, Run]) -> _Label
 
 def again(arguments: argparse.Namespace, console: Console) -> int:
     """The command ``judge again``: status 1 where a pair of the sample got no second grade."""
-    made, judgments, pool = judge_and_pool(arguments, console)
-    with closing(made):
+    cache = replies(arguments)
+    made, judgments, pool = judge_and_pool(arguments, console, cache)
+    with cache, closing(made):
         digest = judge_digest(made, allow_floating=True)
         kept = next((each for each in judgments.judges.values() if each.digest == digest), None)
         if kept is None:
@@ -133,6 +134,7 @@ def again(arguments: argparse.Namespace, console: Console) -> int:
         sample = sample_pairs(known, arguments.sample, seed=arguments.seed)
         pairs = [known[pair] for pair in sample]
         filled = fill(judgments, made, pairs, repetition=1, also_people=True, allow_floating=True)
+        say_replies(cache, console)
     both = repeated_by(Judgments(judgments.folder, judges=[kept.name]), kept.name)
     if both is None:
         raise GateError(f"{kept.name} gave no second grade: {filled.stopped or 'each of the sample failed'}")

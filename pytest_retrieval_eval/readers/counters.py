@@ -39,8 +39,8 @@ class Counters:
         return cls(**found)  # type: ignore[arg-type]
 
 
-def summary_line(counters: Counters) -> str:
-    """The line of a session's summary.
+def summary_line(counters: Counters, what: str = "reader") -> str:
+    """The line of a session's summary; ``what`` read.
 
     >>> summary_line(Counters(hits=1200, misses=3, calls=3, input_tokens=1234, output_tokens=20, seconds=2.25))
     'reader: 1,200 hits, 3 misses, 3 calls, 1,234 tokens in, 20 out, 2.2 s'
@@ -60,7 +60,7 @@ def summary_line(counters: Counters) -> str:
         parts.append(f"{least}{counters.input_tokens:,} tokens in, {counters.output_tokens:,} out")
     if counters.calls:
         parts.append(f"{counters.seconds:.1f} s")
-    return "reader: " + ", ".join(parts)
+    return f"{what}: " + ", ".join(parts)
 
 
 def _counted(number: int, one: str, many: str) -> str:

@@ -232,6 +232,7 @@ def test_another_judge_takes_over_nothing(place, program):
         ((*JUDGE, "--judge", "json:dumps"), "--judge json:dumps: json.dumps cannot be called without"),
         ((*JUDGE, "--judge", "ill_judge:make"), "ill_judge.make() failed: RuntimeError: no key"),
         ((*JUDGE, "--judge", "m:judge", "--max-calls", "3"), "goes with a file of settings"),
+        ((*JUDGE, "--judge", "m:judge", "--cache", "kept"), "--cache goes with a file of settings"),
         ((*JUDGE, "--max-cost", "much"), "is not an amount"),
     ],
 )
@@ -268,3 +269,42 @@ def test_a_reply_without_a_grade_is_no_zero(place, program):
     assert result.status == 1
     assert "graded 0, reused 0" in result.err
     assert {each.outcome for each in Judgments(place / "judgments").failures()} == {"refused"}
+
+
+def test_a_changed_parser_reads_kept_replies_again_without_a_call(place, program, monkeypatch):
+    said = {"passage d3-3.": "I cannot judge this."}
+    with FakeServer(lambda request: says(next((said[text] for text in said if text in request.text), GRADED))) as server:
+        settings(place, server, budget={"calls": 100})
+        first = program(*JUDGE)
+        assert "replies: 0 hits, 100 misses, 100 calls, 1,000 tokens in, 300 out" in first.err
+        assert "a reply that states no grade is kept" in first.err
+        assert (place / ".retrieval-cache" / "readings.sqlite").exists()
+        monkeypatch.setattr("pytest_retrieval_eval.labels.judging.judges.PARSER_VERSION", 2)
+        # The budget has no room for a single call: what is kept takes none of it.
+        again = program(*JUDGE, "--max-calls", "0")
+        assert len(server.requests) == 100
+        assert "100 pairs: 0 judged, 100 to judge" in again.err
+        assert "replies: 100 hits, 0 misses, 0 calls" in again.err
+        assert "graded 99, reused 0\n" in again.err
+        assert (first.status, again.status) == (1, 1)
+        assert len(Judgments(place / "judgments").judges) == 2
+        # The pair without a grade alone is asked for anew.
+        said.clear()
+        assert program(*JUDGE, "--cache-mode", "refresh").status == 0
+        assert len(server.requests) == 101
+
+
+def test_replies_are_kept_where_it_is_said_or_nowhere(place, program):
+    with FakeServer([says(GRADED)]) as server:
+        settings(place, server)
+        assert program(*JUDGE, "--cache-mode", "off").status == 0
+        assert not (place / ".retrieval-cache").exists()
+        (place / "judgments").rename(place / "first")
+        settings(place, server)
+        result = program(*JUDGE, "--cache", "kept", "--cache-mode", "ro")
+        assert result.status == 2
+        assert "100 of 100 readings are not in kept/readings.sqlite" in result.err
+        assert program(*JUDGE, "--cache", "kept").status == 0
+        assert (place / "kept" / "readings.sqlite").exists()
+        assert not (place / ".retrieval-cache").exists()
+        assert len(server.requests) == 200

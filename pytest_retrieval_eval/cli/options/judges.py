@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pytest_retrieval_eval.cli.options.command import Command, Parser
 from pytest_retrieval_eval.cli.options.shared import (
+    add_cache_folder,
     add_depth,
     add_json,
     add_judgments,
@@ -50,11 +51,17 @@ def _add_judge(parser: Parser) -> None:
     add_judgments(parser)
     for name, what, kind in (("calls", "calls", count), ("tokens", "tokens", count), ("cost", "this price", amount)):
         add(f"--max-{name}", type=kind, metavar="N", help=f"Stop before more than {what} are spent.")
+    _add_replies(parser)
     add(
         "--allow-floating",
         action="store_true",
         help="Take a judge whose model may change behind its name; every gate on its grades says so.",
     )
+
+
+def _add_replies(parser: Parser) -> None:
+    add_cache_folder(parser, "replies of a judge in a file of settings")
+    parser.set_defaults(cache=None, cache_mode=None)  # what is given for a judge in Python is refused
 
 
 def _add_judge_again(parser: Parser) -> None:
@@ -65,6 +72,7 @@ def _add_judge_again(parser: Parser) -> None:
     add("--seed", type=count, default=0, metavar="N", help="Which sample: the same for the same number (default: 0).")
     add_depth(parser)
     add_judgments(parser)
+    _add_replies(parser)
     add_json(parser)
 
 
