@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.labels.judgments import Judgments
     from pytest_retrieval_eval.readers.cache import CachedReader
     from pytest_retrieval_eval.readers.store import ReadingCache
+    from pytest_retrieval_eval.studies.judge_validation import JudgeValidation
 
 T = TypeVar("T")
 
@@ -374,7 +375,11 @@ def assert_judge_valid(request: pytest.FixtureRequest, retrieval_context: Contex
         with attempt_of(cast(pytest.Item, request.node)).keeping_errors():
             check = JudgeCheck.of({"name": name, **options})
         text = "assert_judge_valid" if name is None else f"assert_judge_valid({name!r})"
-        return check_judge(text, bench, lambda: validated(check, root, bench.judgments))
+
+        def validate() -> tuple[str, JudgeValidation]:
+            return validated(check, root, bench.judgments, lambda: bench.dataset(None))
+
+        return check_judge(text, bench, validate, check.where)
 
     return assert_judge_valid
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.stages import Stages
     from pytest_retrieval_eval.gates.bench import Baseline
     from pytest_retrieval_eval.readers.cache import CachedReader
+    from pytest_retrieval_eval.studies.judge_validation import JudgeValidation
 
 # irds:beir/scifact/test, git:origin/main:PATH, s3://…: not a path beside the file. One letter is a drive.
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)
@@ -127,7 +128,11 @@ def _decide(request: pytest.FixtureRequest, key: ContextKey, entry: Entry, conte
         from pytest_retrieval_eval.studies.heldout import validated
 
         check, root = entry.judge, content.path.parent
-        check_judge(f"judge {entry.name}", bench, lambda: validated(check, root, bench.judgments))
+
+        def validate() -> tuple[str, JudgeValidation]:
+            return validated(check, root, bench.judgments, lambda: bench.dataset(None))
+
+        check_judge(f"judge {entry.name}", bench, validate, check.where)
         return
     with attempt.keeping_errors():
         gates = parse_gates(entry.texts, bench.options({}, several=len(entry.texts) > 1))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from pytest_retrieval_eval.cli.console import Console, json_text
-from pytest_retrieval_eval.cli.inputs import read_collection
+from pytest_retrieval_eval.cli.inputs import parse_where, read_collection, select_queries
 from pytest_retrieval_eval.cli.judging import judge_and_pool, replies, say_replies
 from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.collection.files import json_document, write_atomically
@@ -174,8 +174,15 @@ def validate(arguments: argparse.Namespace, console: Console) -> int:
     given = {name: getattr(arguments, name) for name in (*names, *more) if getattr(arguments, name) is not None}
     if arguments.use is not None:
         given["name"] = arguments.use
+    where = parse_where(arguments.where)
+    if (where is None) != (arguments.dataset is None):
+        raise SettingsError("--where and --dataset go together: the tags of queries are the dataset's")
+    if where is not None and arguments.correct is not None:
+        raise SettingsError("--correct is of every query of the run: leave --where out")
+    if where is not None:
+        given["where"] = where
     check = JudgeCheck.of(given)
-    evidence = evidence_of(check, Path(), lambda: Judgments.open(JUDGMENTS))
+    evidence = evidence_of(check, Path(), lambda: Judgments.open(JUDGMENTS), lambda: _tagged(arguments.dataset, where))
     found = validate_judge(
         evidence.human,
         evidence.grades,
@@ -196,12 +203,12 @@ def validate(arguments: argparse.Namespace, console: Console) -> int:
             weights=evidence.weights,
         )
     if arguments.json:
-        told: dict[str, Any] = {"judge": evidence.judge, **asdict(found)}
+        told: dict[str, Any] = {"judge": evidence.judge, "where": where, **asdict(found)}
         if corrected is not None:
             told["corrected"] = asdict(corrected)
         console.write(json_text(told) + "\n")
     else:
-        console.write(validation_text(found, evidence.judge))
+        console.write(validation_text(found, evidence.judge, where))
         if corrected is not None:
             low, high = corrected.interval.low, corrected.interval.high
             console.write(
@@ -209,3 +216,10 @@ def validate(arguments: argparse.Namespace, console: Console) -> int:
                 f"of people {corrected.value:.3f} [{low:.3f}, {high:.3f}]\n"
             )
     return 0 if found.ok else 1
+
+
+def _tagged(path: str, where: dict[str, object] | None) -> Dataset:
+    """The dataset whose queries have these tags, or a sentence."""
+    dataset = Dataset.read(path)
+    select_queries(dataset, where)
+    return dataset

@@ -179,7 +179,7 @@ def _entry(
 ) -> Entry:
     own = reader.mapping(node, "") if isinstance(node, yaml.MappingNode) else {"gate": (key, node)}
     if "judge" in own:
-        return _judge_entry(reader, name, key, own)
+        return _judge_entry(reader, name, key, own, header)
     for word, (at, _) in own.items():
         if word in ("skip", "skipif"):
             reader.fail(at, f"{word}: {_OTHER_MARKS[word]}")
@@ -236,8 +236,11 @@ def _reader_of(
         options["reader"] = node, reader.settings("reader", node)
 
 
-def _judge_entry(reader: _Reader, name: str, key: yaml.ScalarNode, own: _Map) -> Entry:
-    """An entry that validates a judge: the judge's name, or a mapping of what it is held to."""
+def _judge_entry(reader: _Reader, name: str, key: yaml.ScalarNode, own: _Map, header: _Map) -> Entry:
+    """An entry that validates a judge: the judge's name, or a mapping of what it is held to.
+
+    The dataset of the file is asked for the tags of queries, where the entry is about some of them.
+    """
     for word, (at, _) in own.items():
         if word not in JUDGE_ENTRY:
             said = f"{word}: {_OTHER_MARKS[word]}" if word in ("skip", "skipif") else did_you_mean(word, JUDGE_ENTRY)
@@ -260,6 +263,7 @@ def _judge_entry(reader: _Reader, name: str, key: yaml.ScalarNode, own: _Map) ->
         place=reader.place(key),
         texts=("judge",),
         options={},
+        datasets=() if check.where is None else _own_or_header(reader, own, header, "dataset"),
         marks=_marks(reader, own),
         xfail=xfail,
         judge=check,

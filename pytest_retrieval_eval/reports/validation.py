@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.gates.decide import concluded, record_error
 from pytest_retrieval_eval.gates.families import family_verdict
 from pytest_retrieval_eval.gates.options import Options
+from pytest_retrieval_eval.gates.side import where_text
 from pytest_retrieval_eval.gates.verdict import Interval, Verdict
 from pytest_retrieval_eval.gates.wording import counted, shown
 
@@ -19,22 +20,28 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.studies.judge_validation import Checked, JudgeValidation
 
 
-def check_judge(text: str, bench: Bench, validate: Callable[[], tuple[str, JudgeValidation]]) -> Verdict:
+def check_judge(
+    text: str,
+    bench: Bench,
+    validate: Callable[[], tuple[str, JudgeValidation]],
+    where: Mapping[str, object] | None = None,
+) -> Verdict:
     """Validate a judge as a gate: record the verdict, raise GateFailure where it is not to be believed.
 
-    What cannot be measured is recorded as an error, and the GateError raised on.
+    ``where`` are the tags of the queries that it is about. What cannot be measured is recorded as an error, and the
+    GateError raised on.
     """
     __tracebackhide__ = True
     try:
         name, found = validate()
-        verdict = judge_verdict(found, name)
+        verdict = judge_verdict(found, name, where)
     except GateError as error:
-        record_error(text, "tpr, tnr, kappa", ">=", Options(), bench, error)
+        record_error(text, "tpr, tnr, kappa", ">=", Options(where=where), bench, error)
         raise error.with_traceback(None) from None
     return concluded(verdict, bench)
 
 
-def judge_verdict(found: JudgeValidation, judge: str) -> Verdict:
+def judge_verdict(found: JudgeValidation, judge: str, where: Mapping[str, object] | None = None) -> Verdict:
     """The verdict on a judge: of TPR, TNR and kappa, each against its threshold.
 
     ``weak`` is a judge that passes although the interval of a figure has its threshold inside.
@@ -50,6 +57,7 @@ def judge_verdict(found: JudgeValidation, judge: str) -> Verdict:
         run="",
         dataset="",
         labels=f"judge {judge}",
+        where=where_text(where),
         n=found.n,
         notes=tuple(notes(found)),
     )
@@ -112,14 +120,15 @@ def notes(found: JudgeValidation) -> list[str]:
     return [*lines, *found.notes]
 
 
-def validation_text(found: JudgeValidation, judge: str) -> str:
+def validation_text(found: JudgeValidation, judge: str, where: Mapping[str, object] | None = None) -> str:
     """A validation as a table and what to know about it."""
     rows = ["figure\tvalue\tlow\thigh\tthreshold\tn\tholds"]
     for each in found.checks:
         holds = ("yes" if each.holds else "no") + (", underpowered" if each.underpowered else "")
         low, high = each.interval.low, each.interval.high
         rows.append(f"{each.name}\t{each.value:.3f}\t{low:.3f}\t{high:.3f}\t{each.threshold:g}\t{each.n}\t{holds}")
-    rows.append(f"judge {shown(judge, 60)}: {found.status}. {found.reason}")
+    about = f" where {where_text(where)}" if where else ""
+    rows.append(f"judge {shown(judge, 60)}{about}: {found.status}. {found.reason}")
     return "\n".join([*rows, *notes(found)]) + "\n"
 
 

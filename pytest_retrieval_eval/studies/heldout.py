@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from pytest_retrieval_eval.studies.agreement import Pair, grades_of
 from pytest_retrieval_eval.studies.judge_validation import JudgeValidation, validate_judge
 
 if TYPE_CHECKING:
+    from pytest_retrieval_eval.collection.dataset import Dataset
     from pytest_retrieval_eval.labels.judging.requirements import JudgeCheck
     from pytest_retrieval_eval.labels.store.rows import Judgment, Key
 
@@ -98,8 +99,46 @@ def _names(keys: dict[Key, Judgment]) -> dict[Key, Pair]:
     return found
 
 
-def evidence_of(check: JudgeCheck, root: Path, kept: Callable[[], Judgments]) -> HeldOut:
-    """What a check names; its paths are from ``root``, and ``kept`` are the judgments where it names no folder."""
+def of_slice(evidence: HeldOut, dataset: Dataset, where: Mapping[str, object]) -> HeldOut:
+    """The same of those queries alone whose tags are so; a slice without a held-out label is a GateError.
+
+    A weight stays what it is: a pair of the slice stands for as many pairs of the slice.
+    """
+    chosen = dataset.queries.select(where)
+
+    def inside(pairs: dict[Pair, float]) -> dict[Pair, float]:
+        return {pair: value for pair, value in pairs.items() if pair[0] in chosen}
+
+    human = inside(evidence.human)
+    if not human:
+        raise GateError(
+            f"none of the {len(evidence.human)} held-out pairs is of one of the {len(chosen)} queries of "
+            f"{dataset.name or 'the dataset'} that where= selects: have people label some of them"
+        )
+    grades = inside(evidence.grades)
+    pool = inside(evidence.by_ids if evidence.pool is None else evidence.pool)
+    return replace(
+        evidence,
+        human=human,
+        grades=grades,
+        pool=pool if len(pool) > len(grades) else None,
+        weights=None if evidence.weights is None else inside(evidence.weights),
+        by_ids=inside(evidence.by_ids),
+    )
+
+
+def evidence_of(
+    check: JudgeCheck, root: Path, kept: Callable[[], Judgments], dataset: Callable[[], Dataset]
+) -> HeldOut:
+    """What a check names; its paths are from ``root``.
+
+    ``kept`` are the judgments where it names no folder, ``dataset`` has the tags of queries where it is about some.
+    """
+    evidence = _evidence(check, root, kept)
+    return evidence if check.where is None else of_slice(evidence, dataset(), check.where)
+
+
+def _evidence(check: JudgeCheck, root: Path, kept: Callable[[], Judgments]) -> HeldOut:
     if check.human is None or check.grades is None:
         names = () if check.name is None else (check.name,)
         if check.judgments is not None:
@@ -113,9 +152,11 @@ def evidence_of(check: JudgeCheck, root: Path, kept: Callable[[], Judgments]) ->
     return HeldOut(Path(check.grades).name, human, own, grades if len(grades) > len(own) else None, None, grades)
 
 
-def validated(check: JudgeCheck, root: Path, kept: Callable[[], Judgments]) -> tuple[str, JudgeValidation]:
+def validated(
+    check: JudgeCheck, root: Path, kept: Callable[[], Judgments], dataset: Callable[[], Dataset]
+) -> tuple[str, JudgeValidation]:
     """The judge's name, and what came of its check."""
-    evidence = evidence_of(check, root, kept)
+    evidence = evidence_of(check, root, kept, dataset)
     return evidence.judge, validate_judge(
         evidence.human,
         evidence.grades,

@@ -273,7 +273,9 @@ def test_a_reply_without_a_grade_is_no_zero(place, program):
 
 def test_a_changed_parser_reads_kept_replies_again_without_a_call(place, program, monkeypatch):
     said = {"passage d3-3.": "I cannot judge this."}
-    with FakeServer(lambda request: says(next((said[text] for text in said if text in request.text), GRADED))) as server:
+    with FakeServer(
+        lambda request: says(next((said[text] for text in said if text in request.text), GRADED))
+    ) as server:
         settings(place, server, budget={"calls": 100})
         first = program(*JUDGE)
         assert "replies: 0 hits, 100 misses, 100 calls, 1,000 tokens in, 300 out" in first.err

@@ -176,6 +176,28 @@ def test_a_judge_is_validated_from_files(program, tmp_path):
     assert "so that the judge has no TNR" in nothing.err
 
 
+def test_a_judge_is_validated_on_a_slice(program, tmp_path):
+    files = labels(tmp_path, 60, 10, 30, 0)
+    (tmp_path / "data" / "qrels").mkdir(parents=True)
+    (tmp_path / "data" / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq0\td0\t1\n")
+    rows = [{"_id": f"q{n}", "text": "?", "metadata": {"dear": 20 <= n < 90}} for n in range(100)]
+    (tmp_path / "data" / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    where = ("--where", "dear=true", "--dataset", str(tmp_path / "data"))
+    done = program("judge", "validate", *files, *where, "--min-pairs", "70", "--min-not-relevant", "20")
+    assert done.status == 1
+    # Of the slice's 70 pairs 50 are relevant to people, and the judge misses ten of these.
+    assert done.out.splitlines()[1].split("\t")[:2] == ["tpr", "0.800"]
+    assert "judge judge.txt where dear=true: failed. TPR 0.800 is below 0.85" in done.out
+    few = program("judge", "validate", *files, *where, "--json")
+    assert few.status == 1
+    assert json.loads(few.out)["where"] == {"dear": True}
+    assert json.loads(few.out)["reason"].startswith("70 pairs have labels of people, and 100 are needed")
+    assert "--where and --dataset go together" in program("judge", "validate", *files, *where[:2]).err
+    assert "leave --where out" in program("judge", "validate", *files, *where, "--correct", "x").err
+    wrong = program("judge", "validate", *files, "--where", "deer=true", *where[2:])
+    assert (wrong.status, "deer" in wrong.err) == (2, True)
+
+
 def test_precision_is_corrected_on_demand_alone(program, tmp_path):
     files = labels(tmp_path, 50, 0, 30, 20)
     run = tmp_path / "run.trec"

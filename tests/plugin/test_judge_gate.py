@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from pytest_retrieval_eval.labels.judgments import Judgment, Judgments, text_hash
@@ -77,6 +79,7 @@ def test_the_fixture_decides_and_a_gate_file_does(project, dist):
         ("{judge: {human: a.txt}}", "human and grades go together"),
         ("{judge: {mode: middle}}", "expected one of point, lower"),
         ("{judge: {rel: high}}", "expected a grade"),
+        ("{judge: {where: policy}}", "where='policy': expected tags such as {'type': 'policy'}"),
     ],
 )
 def test_an_entry_that_cannot_be_meant(project, entry, said):
@@ -135,3 +138,61 @@ def test_what_is_not_held_out_or_not_judged_is_no_pass(project):
     text = " ".join(result.stdout.str().split())
     assert "holds no label that is held out" in text
     assert "2 of 100 held-out pairs have no grade of the judge" in text
+
+
+def tagged(folder, sure, dear):
+    """A dataset with two kinds of queries, and what people and a judge say of each kind: (tp, fn, tn, fp)."""
+    (folder / "data" / "qrels").mkdir(parents=True)
+    (folder / "data" / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nsure0\ta\t1\n")
+    queries = [
+        {"_id": f"{kind}{n}", "text": "?", "metadata": {"type": kind}} for kind in ("sure", "dear") for n in (0, 1)
+    ]
+    queries.append({"_id": "none", "text": "?", "metadata": {"type": "none"}})
+    (folder / "data" / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in queries))
+    for name, place in (("human.txt", 2), ("judge.txt", 3)):
+        lines = []
+        for kind, counts in (("sure", sure), ("dear", dear)):
+            lines += [f"{kind}{n % 2} 0 d{n} {row[place]}\n" for n, row in enumerate(rows(*counts))]
+        (folder / name).write_text("".join(lines))
+
+
+SLICES = """
+import pytest
+
+pytestmark = pytest.mark.retrieval(dataset="data")
+FILES = {"human": "human.txt", "grades": "judge.txt"}
+
+def test_all(assert_judge_valid):
+    assert assert_judge_valid(**FILES, tpr=0.9, tnr=0.9).n == 260
+
+def test_dear(assert_judge_valid):
+    assert_judge_valid(**FILES, tpr=0.9, tnr=0.9, where={"type": "dear"})
+
+def test_few(assert_judge_valid):
+    assert_judge_valid(**FILES, where={"type": ["dear", "none"]}, min_pairs=120)
+
+def test_unlabelled(assert_judge_valid):
+    assert_judge_valid(**FILES, where={"type": "none"})
+
+def test_mistyped(assert_judge_valid):
+    assert_judge_valid(**FILES, where={"type": "deer"})
+"""
+
+
+def test_a_slice_has_its_own_sample_and_thresholds(project, dist):
+    tagged(project.path, (100, 0, 60, 0), (60, 10, 28, 2))
+    project.test(SLICES)
+    project.gates(
+        "dataset: data\n"
+        "gates:\n"
+        "  sure: {judge: {human: human.txt, grades: judge.txt, tpr: 0.9, tnr: 0.9, where: {type: sure}}}\n"
+        "  dear: {judge: {human: human.txt, grades: judge.txt, tpr: 0.9, tnr: 0.9, where: {type: dear}}}\n"
+    )
+    result = project.run(*dist)
+    result.assert_outcomes(passed=2, failed=5)
+    text = " ".join(result.stdout.str().split())
+    assert "TPR 0.857 is below 0.9 (underpowered)" in text
+    assert "where type=dear" in text
+    assert "100 pairs have labels of people, and 120 are needed" in text
+    assert "none of the 260 held-out pairs is of one of the 1 queries of data that where= selects" in text
+    assert 'where type = "deer": no query has it; did you mean "dear"?' in text

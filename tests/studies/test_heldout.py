@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pytest_retrieval_eval import GateError
+from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.labels.judging.replies import Scale
 from pytest_retrieval_eval.labels.judgments import Judgment, Judgments, text_hash
-from pytest_retrieval_eval.studies.heldout import held_out
+from pytest_retrieval_eval.studies.heldout import held_out, of_slice
 
 OLD, NEW = text_hash("old"), text_hash("new")
 
@@ -73,3 +74,22 @@ def test_one_judge_at_a_time_and_no_labels(tmp_path):
     assert held_out(second).grades == {("q", "a"): 0}
     with pytest.raises(GateError, match="holds no label that is held out"):
         held_out(folder(tmp_path / "none", [label("a", 1, split="dev")], [label("a", 1)]))
+
+
+def test_a_slice_is_of_its_queries_alone(tmp_path):
+    def of(query, doc, grade, **more):
+        return Judgment(query, OLD, doc, OLD, grade, **more)
+
+    people = [of(q, d, 1, split="heldout", w=w) for q, d, w in (("q1", "a", 1.0), ("q2", "a", 5.0), ("q2", "b", 2.0))]
+    judge = [of("q1", "a", 1), of("q1", "z", 0), of("q2", "a", 0), of("q2", "b", 1), of("q2", "z", 1)]
+    whole = held_out(folder(tmp_path / "judgments", people, judge))
+    tags = {"q1": {"text": "?", "tags": {"type": "sure"}}, "q2": {"text": "?", "tags": {"type": "dear"}}}
+    dataset = Dataset.of(queries={**tags, "q3": {"text": "?", "tags": {"type": "none"}}}, qrels={"q1": ["a"]})
+    found = of_slice(whole, dataset, {"type": "dear"})
+    assert found.human == {("q2", "a"): 1, ("q2", "b"): 1}
+    assert found.grades == {("q2", "a"): 0, ("q2", "b"): 1}
+    assert found.weights == {("q2", "a"): 5.0, ("q2", "b"): 2.0}
+    assert len(found.pool) == 3
+    assert set(found.by_ids) == {("q2", "a"), ("q2", "b"), ("q2", "z")}
+    with pytest.raises(GateError, match="none of the 3 held-out pairs is of one of the 1 queries"):
+        of_slice(whole, dataset, {"type": "none"})

@@ -10,6 +10,7 @@ from pytest_retrieval_eval.cli.options.shared import (
     add_judgments,
     add_split,
     add_use,
+    add_where,
     amount,
     count,
     positive,
@@ -82,6 +83,8 @@ def _add_judge_validate(parser: Parser) -> None:
     add("--use", metavar="JUDGE", help="The judge: a folder of the judgments, or the beginning of its digest.")
     add("--human", metavar="FILE", help="Instead, a file of the labels of people; with --grades.")
     add("--grades", metavar="FILE", help="The judge's grades, with --human.")
+    add("--dataset", metavar="DATASET", help="The dataset whose queries have the tags of --where.")
+    add_where(parser)
     add("--rel", type=float, metavar="G", help="From which grade on a document is relevant (default: 1).")
     for name, least in (("tpr", "0.85"), ("tnr", "0.85"), ("kappa", "0.6")):
         add(f"--{name}", type=float, metavar="X", help=f"The least {name} (default: {least}).")

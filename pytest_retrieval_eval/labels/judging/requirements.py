@@ -58,6 +58,7 @@ class JudgeCheck:
         judgments: the folder of judgments.
         human: a file of the labels of people, instead of those that the folder has as held out.
         grades: a file of the judge's grades, with human.
+        where: tags of queries, so that only held-out labels of these count; all without.
         rel: the grade from which on a document is relevant.
         tpr: the least share of relevant pairs that the judge calls so.
         tnr: the least share of pairs that are not relevant that the judge calls so.
@@ -72,6 +73,7 @@ class JudgeCheck:
     judgments: str | Path | None = None
     human: str | Path | None = None
     grades: str | Path | None = None
+    where: Mapping[str, object] | None = None
     rel: float = 1.0
     tpr: float = 0.85
     tnr: float = 0.85
@@ -87,6 +89,8 @@ class JudgeCheck:
             value = getattr(self, name)
             if value is not None and (not isinstance(value, (str, Path)) or not str(value).strip()):
                 raise SettingsError(f"{name}={value!r}: expected a text")
+        if self.where is not None and not (isinstance(self.where, Mapping) and self.where):
+            raise SettingsError(f"where={self.where!r}: expected tags such as {{'type': 'policy'}}")
         if isinstance(self.rel, bool) or not isinstance(self.rel, (int, float)) or not math.isfinite(self.rel):
             raise SettingsError(f"rel={self.rel!r}: expected a grade")
         if type(self.allow_missing) is not int or self.allow_missing < 0:
