@@ -23,6 +23,7 @@ Rows: TypeAlias = "list[tuple[str, ...]]"
 
 _FLIPS = 5
 _NAME = 40
+_QUERIES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,15 @@ def _systems(report: PoolReport) -> Section:
         (shown(row.name, _NAME), f"{row.value:.4f}", _ends(row.interval), f"{row.judged:.3f}", listed(row.near, 3))
         for row in table.rows
     ]
-    return Section("The systems", (f"over {counted(table.queries, 'query', 'queries')}",), tuple(rows))
+    lines = [f"over {counted(table.queries, 'query', 'queries')}"]
+    if table.uncounted:
+        have, them = ("has", "it") if len(table.uncounted) == 1 else ("have", "them")
+        others = counted(len(table.uncounted), "judged query", "judged queries")
+        lines.append(
+            f"{others} {have} no say in {table.measure}, since no judged document is relevant to {them}: "
+            f"{listed(table.uncounted, _QUERIES)}"
+        )
+    return Section("The systems", tuple(lines), tuple(rows))
 
 
 def _families(report: PoolReport) -> Section:

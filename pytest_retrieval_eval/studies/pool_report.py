@@ -47,12 +47,17 @@ class SystemRow:
 
 @dataclass(frozen=True, slots=True)
 class SystemTable:
-    """The systems, best first. ``judged_k`` is the k of ``judged``."""
+    """The systems, best first. ``judged_k`` is the k of ``judged``.
+
+    ``uncounted`` are the judged queries that have no say in the means: no judged document is relevant to them at the
+    level of the measure.
+    """
 
     measure: str
     queries: int
     judged_k: int
     rows: tuple[SystemRow, ...]
+    uncounted: tuple[str, ...] = ()
 
 
 def system_table(
@@ -74,7 +79,9 @@ def system_table(
                 near=tuple(other for other in means if other != name and is_near(means[other] - means[name], near)),
             )
         )
-    return SystemTable(found.measure, len(found.query_ids), k, tuple(rows))
+    counted = set(found.query_ids)
+    uncounted = tuple(query for query in qrels.query_ids if query not in counted)
+    return SystemTable(found.measure, len(counted), k, tuple(rows), uncounted)
 
 
 def judged_share(run: Run, qrels: Qrels, k: int) -> float:

@@ -10,6 +10,8 @@ from html.parser import HTMLParser
 import pytest
 from support import ROOT
 
+from pytest_retrieval_eval import Run
+
 WORLD = {
     "lex-1": {"q1": ["a", "x"], "q2": ["b", "x"]},
     "lex-2": {"q1": ["x", "y"], "q2": ["b", "y"]},
@@ -84,6 +86,85 @@ def test_the_report_as_json_and_as_a_page_that_loads_nothing(program, world):
     assert "i" not in seen  # names are escaped
     assert "dense&lt;i&gt;" in text
     assert "@import" not in text
+
+
+class Page(HTMLParser):
+    """The structure of a page: what is open must be closed in its order, and what a browser would load or run."""
+
+    VOID = frozenset({"meta", "line", "circle", "polyline"})
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.texts, self.tables, self.loads = [], [], {}, [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.loads += [name for name, _ in attributes if name in ("src", "href", "xlink:href", "data", "action")]
+        self.loads += [name for name, _ in attributes if name.startswith("on")]
+        if tag == "table":
+            self.tables.append([])
+        if tag == "tr":
+            self.tables[-1].append([])
+        if tag in ("th", "td"):
+            self.tables[-1][-1].append((tag, dict(attributes).get("scope")))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.setdefault(self.open[-1] if self.open else "", []).append(data.strip())
+
+
+HOSTILE = "<script>alert('\"&amp;')</script>"
+
+
+def test_the_page_is_sound_and_what_is_hostile_in_it_is_text(program, tmp_path):
+    pytest.importorskip("jinja2")
+    names = ("lex<b>", "dense&lt;'\"")
+    queries = (f"q1{HOSTILE}", "q2", "</table>")
+    paths = [str(tmp_path / f"{name}.run.jsonl") for name in names]
+    for number, path in enumerate(paths):
+        Run.of({query: [f"{number}{HOSTILE}", "x"] for query in queries}).save(path)
+    grades = {queries[0]: {f"0{HOSTILE}": 1, "x": 0}, "q2": {f"1{HOSTILE}": 1}, "</table>": {"x": 0}}
+    (tmp_path / "qrels.json").write_text(json.dumps(grades))
+    page = tmp_path / "report.html"
+    done = program(
+        "pool", "report", str(tmp_path / "qrels.json"), *paths, "-m", "precision@1", "--depth", "2", "--html", str(page)
+    )
+    assert done.status == 0, done.err
+    found = Page(page.read_text(encoding="utf-8"))
+    assert found.loads == []
+    assert not {"script", "link", "img", "iframe", "b", "i", "object", "base"} & set(found.tags)
+    assert found.texts["title"] == ["The judged pool"]
+    assert set(names) < set(found.texts["th"])
+    assert len(found.tables) == len(found.texts["caption"]) == 3
+    for table in found.tables:
+        assert set(table[0]) == {("th", "col")}
+        assert all(row[0] == ("th", "row") and {tag for tag, _ in row[1:]} == {"td"} for row in table[1:])
+        assert len({len(row) for row in table}) == 1
+    # The query without anything relevant is named, as text.
+    said = [text for text in found.texts["p"] if "no say" in text]
+    assert said == ["1 judged query has no say in precision@1, since no judged document is relevant to it: </table>"]
+    assert "url(" not in page.read_text()
+    assert "http" not in page.read_text()
+
+
+def test_the_queries_that_count_in_no_mean_are_named(program, world):
+    qrels(world / "qrels.txt", {**GOLD, **{f"e{n:02}": {"x": 0} for n in range(22)}})
+    text = " ".join(report(program, world).out.split())
+    assert "over 2 queries 22 judged queries have no say in precision@2, since no judged document is relevant" in text
+    assert "to them: e00, e01, e02" in text
+    assert "e19 and 2 more" in text
+    table = json.loads(report(program, world, "--json").out)["table"]
+    assert table["uncounted"] == [f"e{n:02}" for n in range(22)]
 
 
 def test_without_jinja2_it_says_what_to_install(program, world, monkeypatch):
