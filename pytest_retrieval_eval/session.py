@@ -87,6 +87,7 @@ class Attempt:
     errors: list[str] = field(default_factory=list)
     elsewhere: list[Verdict] = field(default_factory=list)
     thread: int = field(default_factory=threading.get_ident)
+    settled: bool = False  # whether the test itself ended with all of its gates decided
     family: GateFamily | None = None
     to_judge: list[str] = field(default_factory=list)
     warnings: dict[str, None] = field(default_factory=dict)  # of the data, in the order of their coming
@@ -122,6 +123,15 @@ class Attempt:
             raise GateError(NEVER_ENDED)
         if not any(verdict.status != "error" for verdict in self.verdicts):
             raise GateError(NOTHING_COMPARED.format(fixtures=" and ".join(sorted(self.asked))))
+        self._require_all_heard()
+        self.settled = True
+
+    def require_nothing_more(self) -> None:
+        """The same for what finalizers, and threads that outlived the test, compared after a test that went well."""
+        if self.settled:
+            self._require_all_heard()
+
+    def _require_all_heard(self) -> None:
         if self.elsewhere:
             raise GateError(NOT_HEARD.format(gate=self.elsewhere[0].gate, reason=self.elsewhere[0].reason))
         if self.errors:
@@ -156,7 +166,7 @@ class Session:
         self.settings = settings
         self.is_worker = folder is not None
         self._given_folder = folder
-        self._datasets: dict[tuple[Path, str | None], Dataset] = {}
+        self._datasets: dict[tuple[Path, str | None, str | None], Dataset] = {}
         self._runs: dict[Path | str, Run] = {}
         self._staged: dict[tuple[str, ...], StagedFile] = {}
         self._parts: dict[str, Mapping[str, str]] = {}
@@ -265,10 +275,13 @@ class Session:
             )
         path = self.settings.dataset_path(name)
         # An id of ir_datasets says its part itself.
-        key = path, split or (None if irds_id(path) else self.settings.split)
+        chosen = split or (None if irds_id(path) else self.settings.split)
+        # Under its path a dataset has the name that the ini file gives it, whichever of them is asked for first.
+        names = self.settings.datasets
+        known_as = name if name in names else next((each for each in names if names[each] == path), None)
+        key = path, chosen, known_as
         if key not in self._datasets:
-            known_as = name if name in self.settings.datasets else None
-            self._datasets[key] = Dataset.read(path, name=known_as, split=key[1])
+            self._datasets[key] = Dataset.read(path, name=known_as, split=chosen)
         return self._datasets[key]
 
     def read_run(self, ref: str | Path, also: Iterable[str] = ()) -> Run:

@@ -57,6 +57,7 @@ from pytest_retrieval_eval.gates.side import (
     measure_side,
     open_candidate,
     open_run,
+    refuse_unasked,
     where_text,
 )
 from pytest_retrieval_eval.gates.slices import of_slices, slice_notes, slice_queries, sliced
@@ -72,6 +73,7 @@ from pytest_retrieval_eval.measures.evaluate import evaluate
 from pytest_retrieval_eval.measures.evidence import OF_QUERIES, TIMES, is_labelled
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.registry import bounds, reads, unit
+from pytest_retrieval_eval.stats.means import mean
 from pytest_retrieval_eval.stats.paired import PairedTest
 from pytest_retrieval_eval.stats.tolerance import TOLERANCE
 
@@ -234,7 +236,11 @@ def measured_case(gate: Gate, bench: Bench, known: Known | None = None) -> Case:
         part = replace(case, side=sliced(side, name, ids), slice=name)
         if case.reference is not None:
             part = _paired(replace(part, reference=sliced(case.reference, name, ids)))
-        parts.append(replace(part, decides=part.side.scores.n >= gate.options.min_n))
+        part = replace(part, decides=part.side.scores.n >= gate.options.min_n)
+        if part.decides:
+            for measured in filter(None, (part.side, part.reference)):
+                refuse_unasked(measured)
+        parts.append(part)
     return replace(case, parts=tuple(parts))
 
 
@@ -308,6 +314,8 @@ def _settled(
     reading = cast("Erag", source_of(ERAG, bench, gate.options))
     known.sources[gate.measure] = reading
     population = scorable(candidate.dataset, candidate.select, ERAG).query_ids
+    if not frozenset(population) <= frozenset(opened.run.query_ids):
+        return None, "early stopping: every query was read, since the other side lacks some of them"
     both = [candidate, opened]
 
     def differences(block: frozenset[str]) -> Mapping[str, float]:
@@ -514,6 +522,10 @@ def _against_run(case: Case, comparison: Comparison, adjustment: Adjustment | No
     if reference.stored is side.stored and not base.updated and also is None:
         notes.append("both sides are the same run")
     notes += [case.reading] if case.reading and also is None else []
+    reason, new = ruling.reason, _new(reference)
+    hangs = _hangs_on_new(comparison, reference, new, adjustment) if ruling.holds and not base.updated else None
+    if hangs is not None:
+        status, reason = "inconclusive", hangs
     if status == "passed" and settled is None:
         status, weakness = _weakness(comparison, detectable, case.bench)
         if _cannot_fail(gate, comparison.target):
@@ -530,12 +542,12 @@ def _against_run(case: Case, comparison: Comparison, adjustment: Adjustment | No
     notes += timing_notes(side, reference) if also is None and reads(gate.measure) == TIMES else ()
     notes += comparison_hangs(side, reference, comparison, ruling.holds, adjustment)
     queries = changed_queries(side, reference, comparison.sign)
-    bad = status == "failed"
+    bad = status in ("failed", "inconclusive")
     if bad or is_small(side, reference):
         queries = with_details(queries, side, reference, titles=bad)
     # What changed is the same for every slice, and costs a pass over the data.
     changes = (
-        changes_since(reference.run, side.dataset, side.run, new=_new(reference), labels=side.labels.digests)
+        changes_since(reference.run, side.dataset, side.run, new=new, labels=side.labels.digests)
         if also is None
         else ()
     )
@@ -547,7 +559,7 @@ def _against_run(case: Case, comparison: Comparison, adjustment: Adjustment | No
         **_common(case),
         **sides(side, reference),
         status=status,
-        reason="the baseline was written from this run" if base.updated else ruling.reason,
+        reason="the baseline was written from this run" if base.updated else reason,
         baseline=base.name,
         reference_kind=gate.target.reference.kind,
         scale=comparison.scale,
@@ -614,6 +626,29 @@ def _new(reference: Side) -> list[str]:
     ids = reference.qrels.query_ids
     found = [ids[row] for row in np.flatnonzero(absent).tolist()]
     return [query for query in found if reference.scores.get(query) is not None]
+
+
+def _hangs_on_new(
+    comparison: Comparison, reference: Side, new: Sequence[str], adjustment: Adjustment | None
+) -> str | None:
+    """Why a gate that holds is undecided: it does not on the queries that the baseline has, and the new ones, which
+    count 0 there, make up for it.
+    """
+    target = comparison.gate.target
+    kind = target.reference.kind if isinstance(target, Target) else ""
+    if kind != "baseline" or not new or comparison.summary.statistic is not None:
+        return None
+    lacking = frozenset(new)
+    kept = np.array([query not in lacking for query in reference.scores.query_ids], bool)
+    after, before = comparison.after[kept], comparison.before[kept]
+    ruling = rule_on(compared(comparison.gate, after, before, mean(after), mean(before)), None, adjustment)
+    if ruling.holds:
+        return None
+    return (
+        f"on the {counted(len(after), 'query', 'queries')} that {reference.label} has, {ruling.reason}; "
+        f"{counted(len(new), 'query', 'queries')} that it lacks, and that count 0 there, would make up for it: "
+        "mend the loss, or save the baseline anew with all queries"
+    )
 
 
 def _method(method: str, resamples: int | None) -> str:
@@ -697,9 +732,9 @@ def _same_over_ties(
     comparison: Comparison, tied: TieInterval, fine: bool, adjustment: Adjustment | None, *, own: bool
 ) -> bool:
     """Whether the rule decides alike for the worst and the best order of one side's tied documents."""
-    for values, mean in ((tied.low, tied.minimum), (tied.high, tied.maximum)):
+    for values, end in ((tied.low, tied.minimum), (tied.high, tied.maximum)):
         ordered = (
-            replace(comparison, after=values, value=mean) if own else replace(comparison, before=values, reference=mean)
+            replace(comparison, after=values, value=end) if own else replace(comparison, before=values, reference=end)
         )
         if rule_on(ordered, None, adjustment).holds != fine:
             return False

@@ -93,7 +93,14 @@ class Measured:
 
     def _compare(self, operator: Operator, other: object) -> Verdict:
         __tracebackhide__ = True
-        self._decided = True
+        try:
+            return self._verdict(operator, other)
+        finally:
+            # Not before: another thread may still be at it when the test ends.
+            self._decided = True
+
+    def _verdict(self, operator: Operator, other: object) -> Verdict:
+        __tracebackhide__ = True
         text = f"{self._names} {operator} {_text(other)}"
         try:
             if isinstance(other, Measured):

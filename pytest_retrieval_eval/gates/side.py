@@ -340,6 +340,7 @@ def _refuse_empty(side: Side) -> None:
     if not side.scores.n:
         # The mean's own error says why.
         raise GateError(f"{_reason_of_no_mean(side)} Add judgments, or gate another level or slice.")
+    refuse_unasked(side)
     if not ranks.returned.any():
         raise GateError(f"{label} returned no document for any query of {name}: is its index empty?")
     relevant = int((ranks.facts.relevant(side.measure.rel) > 0).sum())
@@ -360,6 +361,20 @@ def _refuse_empty(side: Side) -> None:
             f"{counted(relevant, 'query has', 'queries have')} relevant ones: the document ids of the run "
             f"and of the labels are not of one kind. {_part_hint(side, found, gold) or id_hint(gold, returned)}"
         )
+
+
+def refuse_unasked(side: Side) -> None:
+    """Refuse a run that has no list for any query that counts: nobody asked it, and 0 against 0 compares nothing."""
+    evaluation, counts = side.evaluation, frozenset(side.scores.query_ids)
+    there = evaluation.ranks.in_run.tolist()
+    if any(asked and query in counts for query, asked in zip(evaluation.qrels.query_ids, there, strict=True)):
+        return
+    total = counted(len(counts), "query that counts", "queries that count")
+    of = shown(side.dataset.name) + (f" ({side.where})" if side.where else "")
+    raise GateError(
+        f"{side.label} has no list for the {total} of {of}: nothing can be compared. Ask the retriever all queries and "
+        "save the run anew, or select those that it has with where="
+    )
 
 
 def _shared(asked: Sequence[str], returned: Sequence[str]) -> str:

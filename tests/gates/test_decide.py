@@ -370,6 +370,51 @@ def test_four_queries_without_a_judged_document_are_a_bad_score():
     assert bench.decide("hit@1 >= 0.5").status == "failed"
 
 
+def tagged(n):
+    """Labels as :func:`one_each`, the even queries tagged as old and the odd ones as new."""
+    return Dataset.of(
+        queries={f"q{i:03d}": {"text": "?", "tags": {"age": "new" if i % 2 else "old"}} for i in range(n)},
+        qrels=one_each(n),
+        name="d",
+    )
+
+
+@pytest.mark.parametrize("side", ["candidate", "baseline"])
+@pytest.mark.parametrize("options", [{"where": {"age": "new"}}, {"by": "age", "min_n": 3}], ids=["where", "by"])
+def test_a_slice_that_a_run_was_not_asked_is_an_error_and_no_zero(side, options):
+    every = hits([True] * 8)
+    old = {query: docs for number, (query, docs) in enumerate(every.items()) if number % 2 == 0}
+    for sides in ((old, every) if side == "candidate" else (every, old), (old, old)):
+        bench = MemoryBench(tagged(8), *sides)
+        with pytest.raises(GateError, match=r"has no list for the 4 queries that count of d \(age=new\)"):
+            bench.decide("hit@1 >= baseline", **options)
+    assert bench.decide("hit@1 >= baseline", where={"age": "old"}).n == 4
+    small = bench.decide("hit@1 >= baseline", where={"age": ["old", "new"]})  # of some of them: 0, as ever
+    assert (small.n, small.value) == (8, 0.5)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.tuples(st.booleans(), st.sampled_from([True, False, None])), min_size=1, max_size=12),
+    st.sampled_from([0.0, 0.25]),
+)
+def test_new_queries_do_not_make_up_for_a_loss_on_those_of_the_baseline(outcomes, margin):
+    after, before = hits([a for a, _ in outcomes]), hits([bool(b) for _, b in outcomes])
+    old = [(query, a, b) for query, (a, b) in zip(after, outcomes, strict=True) if b is not None]
+    if not old:
+        return
+    bench = MemoryBench(one_each(len(outcomes)), after, {query: before[query] for query, _, _ in old})
+    verdict = bench.decide(f"hit@1 >= baseline - {margin}")
+    n = len(outcomes)
+    whole = sum(a for a, _ in outcomes) / n >= sum(b is True for _, b in outcomes) / n - margin - 1e-9
+    known = sum(a for _, a, _ in old) / len(old) >= sum(b for _, _, b in old) / len(old) - margin - 1e-9
+    assert verdict.ok == (whole and known)
+    assert (verdict.n, verdict.value) == (n, math.fsum(a for a, _ in outcomes) / n)
+    if whole and not known:
+        assert verdict.status == "inconclusive"
+        assert "count 0 there, would make up for it" in verdict.reason
+
+
 def test_an_empty_slice_of_results_is_a_score_where_the_run_is_not_empty():
     dataset = Dataset.of(
         queries={

@@ -102,6 +102,26 @@ def test_what_measures_nothing_is_an_error(project, line, expected):
     result.stdout.re_match_lines([f"E .*({expected})"])
 
 
+@pytest.mark.parametrize(
+    ("late", "expected"),
+    [
+        ("recall_at(2) >= 0.9", "recall@2 >= 0.9: FAILED"),
+        ("suppressed(lambda: gate('recal@2 >= 0.1'))", "could not be measured, and the test went on"),
+        ("recall_at(2)", "never compared it"),
+    ],
+    ids=["worse", "swallowed", "left open"],
+)
+def test_what_a_finalizer_compares_counts_as_well(project, late, expected):
+    project.test(
+        "def suppressed(call):\n    try:\n        call()\n    except Exception:\n        pass\n"
+        f"def test_it(recall_at, gate, request):\n    request.addfinalizer(lambda: {late})\n    recall_at(2) >= 0.1\n"
+        "def test_next(recall_at):\n    recall_at(2) >= 0.1\n"
+    )
+    result = project.run()
+    result.assert_outcomes(passed=2, errors=1)
+    result.stdout.re_match_lines([f"E .*({expected})"])
+
+
 def test_all_forms_under_two_workers(project):
     for number, line in enumerate([*PASSING.values(), *FAILING.values()]):
         project.test(body(line), f"test_{number}.py")

@@ -36,6 +36,22 @@ def test_a_marker_names_the_dataset_and_the_run(project, dist):
     result.assert_outcomes(passed=5)
 
 
+@pytest.mark.parametrize("first", ["a", "eval/small"])
+def test_a_dataset_has_the_name_it_is_asked_for_by_whichever_comes_first(project, first):
+    project.ini(datasets=("a = eval/small", "b = eval/small"))
+    project.run_file("best.trec", PERFECT)
+    project.test(
+        "import pytest\n"
+        f"@pytest.mark.retrieval(dataset={first!r})\n"
+        "def test_a(recall_at):\n    assert (recall_at(2) <= 0.7).dataset == 'a'\n"
+        "@pytest.mark.retrieval(dataset='b')\n"
+        "def test_b(recall_at):\n    assert (recall_at(2) >= 1.0).dataset == 'b'\n"
+    )
+    result = project.run("--retrieval-run", "b=best.trec")
+    result.assert_outcomes(passed=2)
+    assert result.ret == 0
+
+
 def test_a_list_of_datasets_makes_one_case_each(project, dist):
     project.ini(datasets=("small = eval/small", "other = eval/other"))
     project.dataset("eval/other", qrels={"q1": {"a": 1}})
