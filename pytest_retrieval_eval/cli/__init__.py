@@ -12,9 +12,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pytest_retrieval_eval.cli.console import Console
 from pytest_retrieval_eval.cli.options.command import CommandLineError
@@ -67,10 +68,24 @@ def _main(argv: list[str], console: Console) -> int:
 
 def _do(arguments: argparse.Namespace, console: Console) -> int:
     module, _, name = arguments.does.partition(":")
+    do = getattr(importlib.import_module(f"{__name__}.{module}"), name)
     with contextlib.ExitStack() as stack:
+        stack.enter_context(_here_first())
         if "plugin" in arguments:
             from pytest_retrieval_eval.measures.extending import plugged
 
             stack.enter_context(plugged(arguments.plugin))
-        status: int = getattr(importlib.import_module(f"{__name__}.{module}"), name)(arguments, console)
+        status: int = do(arguments, console)
         return status
+
+
+@contextlib.contextmanager
+def _here_first() -> Iterator[None]:
+    """What a command line names (MODULE:NAME, --plugin) is looked for in the current folder first."""
+    here = os.getcwd()
+    sys.path.insert(0, here)
+    try:
+        yield
+    finally:
+        if here in sys.path:
+            sys.path.remove(here)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pytest_retrieval_eval.cli.console import Console, json_text
-from pytest_retrieval_eval.cli.reading import here_first, imported, is_file, settings_in
+from pytest_retrieval_eval.cli.reading import imported, is_file, settings_in
 from pytest_retrieval_eval.errors import SettingsError
 from pytest_retrieval_eval.gates.wording import counted, shown
 from pytest_retrieval_eval.readers.cache import Mode, ReadingCache
@@ -99,8 +99,7 @@ def selfcheck(arguments: argparse.Namespace, console: Console) -> int:
     with _cache(arguments, "ro") as cache:
         if arguments.of is not None:
             _known(arguments.of, cache)
-        with here_first():
-            reader, of = _reader(arguments.reader)
+        reader, of = _reader(arguments.reader)
         try:
             found = check(cache, reader, of=arguments.of or of, sample=arguments.sample)
         finally:

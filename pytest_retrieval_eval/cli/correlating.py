@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_retrieval_eval.cli.console import Console, json_text
 from pytest_retrieval_eval.cli.inputs import parse_where, read_collection, select_queries, split_measures
-from pytest_retrieval_eval.cli.reading import here_first, imported, is_file, settings_in
+from pytest_retrieval_eval.cli.reading import imported, is_file, settings_in
 from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import SettingsError
@@ -70,18 +70,17 @@ def report_efficiency(arguments: argparse.Namespace, console: Console) -> int:
     dataset = read_collection(arguments.dataset, split=arguments.split)
     given = _given(arguments.reader)
     try:
-        with here_first():
-            study = efficiency(
-                dataset,
-                Run.read(arguments.run),
-                {name: reader for name, (reader, _) in given.items()},
-                k=arguments.k,
-                queries=arguments.queries,
-                batches=arguments.batch,
-                repeat=arguments.repeat,
-                roots={name: root for name, (_, root) in given.items()},
-                select=select_queries(dataset, parse_where(arguments.where)),
-            )
+        study = efficiency(
+            dataset,
+            Run.read(arguments.run),
+            {name: reader for name, (reader, _) in given.items()},
+            k=arguments.k,
+            queries=arguments.queries,
+            batches=arguments.batch,
+            repeat=arguments.repeat,
+            roots={name: root for name, (_, root) in given.items()},
+            select=select_queries(dataset, parse_where(arguments.where)),
+        )
     finally:
         for reader, _ in given.values():
             if not isinstance(reader, Mapping):
@@ -97,7 +96,7 @@ def _behind_cache(arguments: argparse.Namespace, console: Console) -> Iterator[d
     """The readers behind the cache; what they did is said at the end, however it ends."""
     given = _given(arguments.reader)
     fill = "the same command with --cache-mode rw"
-    with here_first(), ReadingCache(arguments.cache, arguments.cache_mode, fill=fill) as cache:
+    with ReadingCache(arguments.cache, arguments.cache_mode, fill=fill) as cache:
         readers: dict[str, Reader] = {name: behind_cache(one, root, cache) for name, (one, root) in given.items()}
         try:
             yield readers
@@ -113,9 +112,8 @@ def _behind_cache(arguments: argparse.Namespace, console: Console) -> Iterator[d
 def _given(texts: Sequence[str]) -> dict[str, tuple[Mapping[str, object] | Reader, Path]]:
     """Each reader by its name, as settings or as it is, and the folder that its paths are relative to."""
     found: dict[str, tuple[Mapping[str, object] | Reader, Path]] = {}
-    with here_first():
-        for name, what in _named(texts, "--reader").items():
-            found[name] = settings_in(what) if is_file(what) else (imported(what), Path.cwd())
+    for name, what in _named(texts, "--reader").items():
+        found[name] = settings_in(what) if is_file(what) else (imported(what), Path.cwd())
     return found
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from pytest_retrieval_eval.cli.console import PROGRAM, Console, json_text
-from pytest_retrieval_eval.cli.reading import here_first, settings_in
+from pytest_retrieval_eval.cli.reading import settings_in
 from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import SettingsError
@@ -300,8 +300,5 @@ def _judge(
 
 def _imported(text: str) -> Judge:
     """The judge that ``MODULE:NAME`` names, or that it makes when it is called; the current folder is first."""
-    with here_first():
-        made = import_made(
-            text, "--judge", "judge", ("identity", "scale", "grade", "close"), example="myapp.judging:judge"
-        )
+    made = import_made(text, "--judge", "judge", ("identity", "scale", "grade", "close"), example="myapp.judging:judge")
     return cast(Judge, made)

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from pytest_retrieval_eval.cli.console import PROGRAM, Console, json_text
-from pytest_retrieval_eval.cli.reading import here_first, imported, is_file, settings_in
+from pytest_retrieval_eval.cli.reading import imported, is_file, settings_in
 from pytest_retrieval_eval.collection.chunks import Chunk, Chunks
 from pytest_retrieval_eval.collection.dataset import Corpus
 from pytest_retrieval_eval.collection.files import bare_suffixes, json_id, json_lines
@@ -46,7 +46,7 @@ def ask_questions(arguments: argparse.Namespace, console: Console) -> int:
     sources, unplaced = sources_of(chunks, corpus, sample=arguments.sample, seed=arguments.seed)
     console.say(f"asking about {counted(len(sources), 'passage')} of {chunks_path or corpus_path}")
     fill = f"{PROGRAM} questions … --cache-mode rw"
-    with here_first(), ReadingCache(arguments.cache, arguments.cache_mode, fill=fill) as cache:
+    with ReadingCache(arguments.cache, arguments.cache_mode, fill=fill) as cache:
         reader = _reader(arguments.reader, cache)
         try:
             found = write_questions(

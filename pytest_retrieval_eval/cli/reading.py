@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -60,18 +56,6 @@ def imported(text: str) -> Reader:
             hint="; a function of a query and texts stands in a YAML file: kind: callable, function: MODULE:NAME",
         ),
     )
-
-
-@contextmanager
-def here_first() -> Iterator[None]:
-    """Modules are looked for in the current folder first."""
-    here = os.getcwd()
-    sys.path.insert(0, here)
-    try:
-        yield
-    finally:
-        if here in sys.path:
-            sys.path.remove(here)
 
 
 class Sources:
@@ -127,8 +111,7 @@ class Sources:
             if is_file(text):
                 made, root = settings_in(text)
             else:
-                with here_first():
-                    made, root = imported(text), Path.cwd()
+                made, root = imported(text), Path.cwd()
             self._reader = behind_cache(made, root, self._cache)
         return self._reader
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import tempfile
 import time
 import warnings
@@ -30,17 +29,11 @@ def run_retriever(arguments: argparse.Namespace, console: Console) -> int:
     for warning in dataset.warnings:
         console.note(warning)
     queries = _queries(dataset, arguments.split)
-    here = os.getcwd()
-    sys.path.insert(0, here)
-    try:
-        retriever = import_retriever(arguments.retriever, factory=arguments.factory)
-        begin = time.perf_counter()
-        corpus = None if dataset.spans is None else dataset.corpus  # where chunks stand matters for spans alone
-        run = _ask(retriever, queries, corpus, arguments)
-        seconds = time.perf_counter() - begin
-    finally:
-        if here in sys.path:
-            sys.path.remove(here)
+    retriever = import_retriever(arguments.retriever, factory=arguments.factory)
+    begin = time.perf_counter()
+    corpus = None if dataset.spans is None else dataset.corpus  # where chunks stand matters for spans alone
+    run = _ask(retriever, queries, corpus, arguments)
+    seconds = time.perf_counter() - begin
     failed = run.errors
     if len(failed) == len(queries):
         raise GateError(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import metadata
@@ -145,11 +144,10 @@ def _called(function: Callable[[], object], giver: str) -> object:
 def plugged(modules: Iterable[str]) -> Iterator[None]:
     """The measures of these modules, registered for as long as the block runs.
 
-    The current folder is searched first. Raises MeasureError for a module that cannot be imported, or has no
+    Raises MeasureError for a module that cannot be imported, or has no
     measure.
     """
     added: list[Definition] = []
-    sys.path.insert(0, "")
     try:
         for name in modules:
             for found in of_module(_imported(name), f"--plugin {name}"):
@@ -157,8 +155,6 @@ def plugged(modules: Iterable[str]) -> Iterator[None]:
                 added.append(found)
         yield
     finally:
-        if "" in sys.path:
-            sys.path.remove("")
         withdraw(added)
 
 

@@ -150,7 +150,7 @@ def {name}(ranks, measure):
 class TestPlugins:
     @pytest.fixture
     def module(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], str]]:
-        monkeypatch.chdir(tmp_path)
+        monkeypatch.syspath_prepend(tmp_path)
         names: list[str] = []
 
         def write(text: str) -> str:
@@ -168,7 +168,6 @@ class TestPlugins:
             with plugged([name]):
                 assert value("quarter") == [0.25, 0.25]
             assert registry.find("quarter") is None
-        assert "" not in sys.path
 
     def test_its_hook_says_what_is_offered(self, module: Callable[[str], str]) -> None:
         text = MODULE.format(name="quarter") + "def pytest_retrieval_measures():\n    return [quarter]\n"
