@@ -640,6 +640,8 @@ def _hangs_on_new(
         return None
     lacking = frozenset(new)
     kept = np.array([query not in lacking for query in reference.scores.query_ids], bool)
+    if not kept.any():  # a slice that is too small to decide: any other is refused
+        return None
     after, before = comparison.after[kept], comparison.before[kept]
     ruling = rule_on(compared(comparison.gate, after, before, mean(after), mean(before)), None, adjustment)
     if ruling.holds:

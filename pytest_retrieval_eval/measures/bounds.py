@@ -417,7 +417,8 @@ def _ndcg(ranks: JudgedRanks, measure: Measure, score: Score, value: Floats, rea
     ideal = ranks.facts.ideal_dcg(gain, measure.cutoff)
     own = ranks.dcg(gain, measure.cutoff)
     steps = _Steps(ranks, gain(ranks.facts.ideal()[2]), most)
-    deepest = int((ranks.returned + ranks.facts.judged).max(initial=0)) + 1
+    # All queries of a block look as far as the one with the most holes, also those with the most judged documents.
+    deepest = int(ranks.returned.max(initial=0) + ranks.facts.judged.max(initial=0)) + 1
     discount = 1.0 / np.log2(np.arange(2.0, deepest + 3.0))
     if measure.cutoff is not None:
         discount[measure.cutoff :] = 0.0

@@ -389,8 +389,18 @@ def test_a_slice_that_a_run_was_not_asked_is_an_error_and_no_zero(side, options)
         with pytest.raises(GateError, match=r"has no list for the 4 queries that count of d \(age=new\)"):
             bench.decide("hit@1 >= baseline", **options)
     assert bench.decide("hit@1 >= baseline", where={"age": "old"}).n == 4
-    small = bench.decide("hit@1 >= baseline", where={"age": ["old", "new"]})  # of some of them: 0, as ever
-    assert (small.n, small.value) == (8, 0.5)
+    some = bench.decide("hit@1 >= baseline", where={"age": ["old", "new"]})  # of some of them: 0, as ever
+    assert (some.n, some.value) == (8, 0.5)
+
+
+def test_a_slice_that_is_too_small_to_decide_may_be_new():
+    every = hits([True] * 4)
+    bench = MemoryBench(tagged(3), every, {"q000": every["q000"], "q002": every["q002"]})
+    verdict = bench.decide("hit@1 >= baseline", by="age", min_n=2)
+    assert (verdict.ok, [(each.slice, each.n, each.decides) for each in verdict.slices]) == (
+        True,
+        [("age=old", 2, True), ("age=new", 1, False)],
+    )
 
 
 @settings(deadline=None, max_examples=60)

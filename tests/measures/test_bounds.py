@@ -144,6 +144,17 @@ def test_queries_are_bounded_independently(cases: list[tuple[dict[str, float], l
                 assert found == pytest.approx(expected, abs=1e-12), name
 
 
+def test_a_query_of_many_judgments_beside_one_of_many_holes() -> None:
+    """One list is longer than any other has room for: with nine judged documents, of which nothing was returned."""
+    judged = {f"d{i}": i % 4 for i in range(9)}
+    qrels, run = {"holes": {"a": 1}, "judged": judged}, {"holes": list("vwxyz"), "judged": []}
+    together = evaluate(Qrels.of(qrels), Run.of(run), ["ndcg@5", "ndcg(gain=exp)"])
+    for name in ("ndcg@5", "ndcg(gain=exp)", "ndcg"):
+        bounds = together.bounds(name)
+        assert (bounds.low.tolist(), bounds.high[1]) == ([0.0, 0.0], 0.0)
+        assert 0.5 < bounds.high[0] <= 1.0
+
+
 def test_blocks_of_one_query(monkeypatch: pytest.MonkeyPatch) -> None:
     qrels = {f"q{i}": {"a": 1, "b": 2, f"c{i}": 3} for i in range(7)}
     run = Run.of({f"q{i}": ["x", "a", "y", "z", "b"][i % 3 :] for i in range(7)})
