@@ -9,6 +9,10 @@ from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.readers.reading import Reading
 
 
+def answer(query, texts):
+    return f"{query} {len(texts[0])}"
+
+
 class Echo:
     """Answers with the query; dies once over q7 where ``folder`` says so, always over q13, refuses q11."""
 

@@ -2,6 +2,9 @@
 
 A segment is written once and never changed, so that machines that push at the same time cannot harm each other, and
 a file that was cut short does not fit its name. A place is anything that fsspec knows: a folder, a bucket.
+
+Beside them lies which identity belongs to which settings of a reader, so that a machine without the model finds the
+readings; of those, what was pushed last stands.
 """
 
 from __future__ import annotations
@@ -16,11 +19,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_retrieval_eval.errors import DataError
+from pytest_retrieval_eval.readers import known as readers
 from pytest_retrieval_eval.readers.kept import Kept, to_text
 from pytest_retrieval_eval.readers.store import ReadingCache
 
 LARGEST = 10_000  # readings of one segment
-_NAME = re.compile(r"([0-9a-f]{64})\.jsonl\.gz")
+_SEGMENT = re.compile(r"([0-9a-f]{64})\.jsonl\.gz")
+_READER = re.compile(r"([0-9a-f]{32})\.reader\.json")
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,7 @@ def push(cache: ReadingCache, place: str, *, largest: int = LARGEST) -> Pushed:
     Raises DataError where the place cannot be written.
     """
     store = _Place(place)
-    segments = store.segments(absent_is_empty=True)
+    segments, _ = store.files(absent_is_empty=True)
     known, taken = cache.shared_with(store.name)
     gone = ({*known.values()} | taken) - segments.keys()
     if gone:  # somebody has tidied the place up: what stood there only goes out again
@@ -63,20 +68,23 @@ def push(cache: ReadingCache, place: str, *, largest: int = LARGEST) -> Pushed:
     for rows in _portions((kept for kept in cache.kept() if kept.key not in known), largest):
         data = "".join(f"{to_text(kept.to_json())}\n" for kept in rows).encode("ascii")
         segment = hashlib.sha256(data).hexdigest()
-        store.write(segment, gzip.compress(data, mtime=0))
+        store.write(f"{segment}.jsonl.gz", gzip.compress(data, mtime=0))
         cache.share(store.name, segment, [kept.key for kept in rows])
         readings, written = readings + len(rows), written + 1
+    for record in sorted((cache.folder / "readers").glob("*.json")):
+        if readers.identity_in(record) is not None:
+            store.write(f"{record.stem}.reader.json", record.read_bytes())
     return Pushed(readings, written, len(known))
 
 
 def pull(cache: ReadingCache, place: str) -> Pulled:
-    """Take in every segment of a place that was not taken in before.
+    """Take in every segment of a place that was not taken in before, and the identities of its readers.
 
     A segment that does not fit its name is left for the next time, with a warning; so is, for good, a reading whose
     key is not that of its reader and item. Raises DataError where the place cannot be read.
     """
     store = _Place(place)
-    segments = store.segments()
+    segments, identities = store.files()
     _, taken = cache.shared_with(store.name)
     warnings, total, new, conflicts, count = list[str](), 0, 0, 0, 0
     for segment in sorted(segments.keys() - taken):
@@ -93,6 +101,13 @@ def pull(cache: ReadingCache, place: str) -> Pulled:
             new, conflicts = new + added, conflicts + differing
         cache.share(store.name, segment, [kept.key for kept in rows])
         total, count = total + len(rows), count + 1
+    for digest, path in sorted(identities.items()):
+        try:
+            identity = readers.parsed(store.read(path))
+        except DataError as error:
+            warnings.append(f"{store.name}/{digest}.reader.json: {error}; it was left out")
+            continue
+        readers.remember(cache.folder / "readers" / f"{digest}.json", identity)
     return Pulled(count, total, new, conflicts, tuple(warnings))
 
 
@@ -147,19 +162,20 @@ class _Place:
         except Exception as error:  # every store has exceptions of its own
             raise DataError(f"{place}: {type(error).__name__}: {error}") from error
 
-    def segments(self, *, absent_is_empty: bool = False) -> dict[str, str]:
-        """The path of each segment, by its digest."""
+    def files(self, *, absent_is_empty: bool = False) -> tuple[dict[str, str], dict[str, str]]:
+        """The path of each segment, and of each reader's identity, by the digest in its name."""
         try:
             self._system.invalidate_cache()
             found = self._system.ls(self._root, detail=False)
         except FileNotFoundError:
             if absent_is_empty:
-                return {}
+                return {}, {}
             raise DataError(f"{self.name}: there is no such folder, so nothing was pushed there yet") from None
         except Exception as error:
             raise self._cannot("read", error) from error
-        names = {path: _NAME.fullmatch(path.rstrip("/").rpartition("/")[2]) for path in found}
-        return {match[1]: path for path, match in names.items() if match}
+        names = {path: path.rstrip("/").rpartition("/")[2] for path in found}
+        segments = {match[1]: path for path, name in names.items() if (match := _SEGMENT.fullmatch(name))}
+        return segments, {match[1]: path for path, name in names.items() if (match := _READER.fullmatch(name))}
 
     def read(self, path: str) -> bytes:
         """The bytes of one file."""
@@ -169,11 +185,11 @@ class _Place:
             raise DataError(f"cannot be read: {type(error).__name__}: {error}") from error
         return bytes(data)
 
-    def write(self, segment: str, data: bytes) -> None:
-        """Write one segment."""
+    def write(self, name: str, data: bytes) -> None:
+        """Write one file."""
         try:
             self._system.makedirs(self._root, exist_ok=True)
-            self._system.pipe_file(f"{self._root}/{segment}.jsonl.gz", data)
+            self._system.pipe_file(f"{self._root}/{name}", data)
         except Exception as error:
             raise self._cannot("written", error) from error
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
-from pytest_retrieval_eval.collection.files import excerpt, write_atomically
+from pytest_retrieval_eval.collection.files import excerpt
 from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.readers.absent import AbsentReaderError
 from pytest_retrieval_eval.readers.cache import CachedReader
 from pytest_retrieval_eval.readers.config import reader_from
+from pytest_retrieval_eval.readers.known import identity_in, place_of, remember
 from pytest_retrieval_eval.readers.reading import Reader
 from pytest_retrieval_eval.readers.seat import SeatedReader
 from pytest_retrieval_eval.readers.store import ReadingCache
@@ -65,11 +65,11 @@ def _is_reader(given: object) -> bool:
 
 
 def _local(settings: Mapping[str, object], root: Path, cache: ReadingCache) -> CachedReader:
-    record = cache.folder / "readers" / f"{_digest(settings)}.json"
+    record = place_of(cache.folder, settings)
     try:
         identity = reader_from(settings, root=root).identity
     except AbsentReaderError as error:
-        kept = _identity_in(record)
+        kept = identity_in(record)
         if kept is None or cache.mode in ("refresh", "off"):
             raise
         cache.warnings.append(
@@ -78,10 +78,8 @@ def _local(settings: Mapping[str, object], root: Path, cache: ReadingCache) -> C
         return CachedReader(_Absent(error), cache, identity=kept)
 
     def make() -> Reader:
-        if identity is not None and cache.mode in ("rw", "refresh") and _identity_in(record) != identity:
-            record.parent.mkdir(parents=True, exist_ok=True)
-            with write_atomically(record) as file:
-                file.write(json.dumps(identity, sort_keys=True).encode())
+        if identity is not None and cache.mode in ("rw", "refresh"):
+            remember(record, identity)
         return reader_from(settings, root=root)
 
     return CachedReader(SeatedReader(make, identity), cache)
@@ -95,16 +93,3 @@ class _Absent:
 
     def __call__(self) -> Reader:
         raise self._error.with_traceback(None)
-
-
-def _digest(settings: Mapping[str, object]) -> str:
-    return hashlib.sha256(json.dumps(settings, sort_keys=True, default=repr).encode()).hexdigest()[:32]
-
-
-def _identity_in(record: Path) -> Mapping[str, object] | None:
-    """The identity that was recorded for the same settings; None where there is none that can be read."""
-    try:
-        found = json.loads(record.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None

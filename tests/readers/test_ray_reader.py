@@ -1,4 +1,7 @@
-"""The reader over Ray actors; skipped where ray is not installed (it is no part of the extra ``test``)."""
+"""The reader over Ray actors, on one cluster of two; ``test_ray_driver.py`` has the corners without processes.
+
+Skipped where ray is not installed: it has no release for every Python.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,10 @@ from functools import partial
 
 import pytest
 from reader_echo import Echo
+from support import ROOT
 
 from pytest_retrieval_eval.errors import GateError, SettingsError
+from pytest_retrieval_eval.readers.config import reader_from
 from pytest_retrieval_eval.readers.reading import Item, Passage
 
 pytestmark = pytest.mark.ray
@@ -19,7 +24,11 @@ ITEMS = [Item(f"q{number}", (Passage("x" * number),)) for number in range(40)]
 @pytest.fixture(scope="module", autouse=True)
 def cluster():
     ray = pytest.importorskip("ray")
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
+    with pytest.MonkeyPatch.context() as patch:
+        # Actors import reader_echo, which pytest alone has put on the path of this process.
+        path = [str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]
+        patch.setenv("PYTHONPATH", os.pathsep.join(path))
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
     yield
     ray.shutdown()
 
@@ -38,22 +47,17 @@ def texts(found):
 SERIAL = texts(dict(Echo().read(ITEMS)))
 
 
-def test_two_actors_read_as_one_does():
-    reader = over()
+def test_two_actors_read_as_one_does_and_one_that_dies_over_its_work_is_replaced(tmp_path):
+    reader = over(tmp_path)
     found = dict(reader.read(ITEMS))
     assert texts(found) == SERIAL
-    assert len({reading.model for reading in found.values()}) == 2
-    assert os.getpid() not in {int(reading.model) for reading in found.values()}
-    assert texts(dict(reader.read(ITEMS))) == SERIAL
-    reader.close()
-    reader.close()
-
-
-def test_the_unit_of_an_actor_that_died_is_read_by_another(tmp_path):
-    reader = over(tmp_path)
-    assert texts(dict(reader.read(ITEMS))) == SERIAL
     assert (tmp_path / "died").exists()
     assert reader.died == 1
+    pids = {int(reading.model) for reading in found.values()}
+    assert len(pids) >= 2
+    assert os.getpid() not in pids
+    assert texts(dict(reader.read(ITEMS))) == SERIAL
+    reader.close()
     reader.close()
 
 
@@ -71,22 +75,18 @@ def test_a_unit_that_kills_every_actor_is_an_error_and_the_rest_is_read(tmp_path
     reader.close()
 
 
-def test_what_a_reader_raises_is_raised_here(tmp_path):
+def test_what_a_reader_raises_is_raised_here_and_the_next_work_is_done(tmp_path):
     folder = tmp_path / "raises"
     folder.mkdir()
     (folder / "died").touch()
     reader = over(folder)
     with pytest.raises(GateError, match="q11 is not for me"):
         list(reader.read(ITEMS))
-    reader.close()
-
-
-def test_who_stops_listening_lets_the_work_go():
-    reader = over()
     readings = reader.read(ITEMS)
     next(readings)
-    readings.close()
-    assert texts(dict(reader.read(ITEMS))) == SERIAL
+    readings.close()  # who stops listening lets the work go
+    again = dict(reader.read(ITEMS[:4]))
+    assert [again[index].text for index in range(4)] == SERIAL[:4]
     reader.close()
 
 
@@ -104,19 +104,10 @@ def test_more_than_the_cluster_has_is_no_endless_wait():
         list(reader.read(ITEMS))
 
 
-@pytest.mark.model
-def test_a_model_in_each_actor_reads_as_it_does_here(tmp_path):
-    from reader_models import items, t5, tokenizer
-    from reader_models import texts as read
-
-    from pytest_retrieval_eval.readers.config import reader_from
-
-    t5().save_pretrained(tmp_path / "t5")
-    tokenizer().save_pretrained(tmp_path / "t5")
-    inner = {"kind": "fid", "model": "t5", "device": "cpu", "dtype": "float32", "max_new_tokens": 6}
+def test_a_reader_of_settings_is_made_in_each_actor(tmp_path):
+    inner = {"kind": "callable", "function": "reader_echo:answer", "identity": "echo, v1"}
     serial = reader_from(inner, root=tmp_path)
     reader = reader_from({"kind": "ray", "reader": inner, "actors": 2, "unit": 8}, root=tmp_path)
     assert reader.identity == serial.identity
-    asked = items(24, most=30)
-    assert read(reader, asked) == read(serial, asked)
+    assert texts(dict(reader.read(ITEMS))) == texts(dict(serial.read(ITEMS)))
     reader.close()

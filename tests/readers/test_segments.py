@@ -10,7 +10,9 @@ import pytest
 from readers_support import IDENTITY, Counting, items, texts
 
 from pytest_retrieval_eval.errors import DataError, GateError
-from pytest_retrieval_eval.readers.cache import CachedReader, ReadingCache
+from pytest_retrieval_eval.readers import session
+from pytest_retrieval_eval.readers.absent import AbsentReaderError
+from pytest_retrieval_eval.readers.cache import CachedReader, CacheMissError, ReadingCache
 from pytest_retrieval_eval.readers.kept import Kept, to_text
 from pytest_retrieval_eval.readers.reading import Reading, item_key
 from pytest_retrieval_eval.readers.segments import Pulled, Pushed, pull, push
@@ -46,9 +48,57 @@ def kept(name, text="x", status="ok"):
     return Kept(item_key(IDENTITY, item), IDENTITY, item, Reading(text, status, 1, 1), {"torch": "2.6"}, 5.0)
 
 
+class Sitting:
+    """Makes the reader of some settings, which loads nothing, and has another read in its place."""
+
+    def __init__(self, make, identity, other):
+        self.make, self.identity, self.other = make, identity, other
+
+    def read(self, items):
+        self.make()
+        return self.other.read(items)
+
+    def close(self):
+        pass
+
+
 def fill(cache, *names, **keywords):
     for name in names:
         cache.put(kept(name, **keywords))
+
+
+def test_whose_settings_read_it_travels_along(machine, place, tmp_path, monkeypatch):
+    model, settings = tmp_path / "model", {"kind": "fid", "model": "model", "device": "cpu", "dtype": "float32"}
+    model.mkdir()
+    for name in ("config.json", "tokenizer.json", "model.safetensors"):
+        (model / name).write_text("{}")
+    counting = Counting(tmp_path / "log")
+    monkeypatch.setattr(session, "SeatedReader", lambda make, identity: Sitting(make, identity, counting))
+    reader = session.behind_cache(settings, tmp_path, machine("one"))
+    assert texts(reader, items("a", "b")) == ["a", "b"]
+    push(machine("one"), place)
+
+    model.rename(tmp_path / "elsewhere")
+    pull(machine("two"), place)
+    with ReadingCache(tmp_path / "two", "ro") as pipeline:
+        reader = session.behind_cache(settings, tmp_path, pipeline)
+        assert texts(reader, items("a", "b")) == ["a", "b"]
+        assert (reader.counters.hits, reader.counters.calls) == (2, 0)
+        with pytest.raises(CacheMissError):
+            texts(reader, items("c"))
+        with pytest.raises(AbsentReaderError):
+            session.behind_cache({**settings, "max_new_tokens": 4}, tmp_path, pipeline)
+    assert counting.calls == ["a", "b"]
+
+
+def test_an_identity_that_was_cut_short_is_said_and_left_out(machine, tmp_path):
+    fill(machine("one"), "a")
+    push(machine("one"), str(tmp_path / "shared"))
+    (tmp_path / "shared" / f"{'0' * 32}.reader.json").write_text('{"kind": "fi')
+    found = pull(machine("two"), str(tmp_path / "shared"))
+    assert found.new == 1
+    assert found.warnings[0].endswith(f"{'0' * 32}.reader.json: it is no identity of a reader; it was left out")
+    assert not (tmp_path / "two" / "readers").exists()
 
 
 def test_what_one_machine_has_read_another_need_not(machine, place, tmp_path):
