@@ -16,7 +16,7 @@ from pytest_retrieval_eval.errors import GateError, MeasureError
 from pytest_retrieval_eval.measures.evidence import ABSTENTION, Evidence, Given, register_evidence
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.ranks import Bools, Floats, Ints, JudgedRanks
-from pytest_retrieval_eval.measures.registry import Definition, Parameter, register
+from pytest_retrieval_eval.measures.registry import Definition, Parameter
 from pytest_retrieval_eval.measures.times import query_labels, query_table
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ _THRESHOLD = Parameter(
 )
 _SOURCE = "as for any yes-or-no decision, of which returning nothing is the yes"
 
-for _definition in (
+MEASURES = (
     Definition(
         "abstention.precision",
         "of the queries for which nothing was returned, the share that has no answer",
@@ -255,5 +255,4 @@ for _definition in (
         statistic=auc,
         classes=without_answer,
     ),
-):
-    register(_definition)
+)

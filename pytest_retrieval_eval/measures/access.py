@@ -18,7 +18,7 @@ from pytest_retrieval_eval.measures.evidence import Evidence, Given, register_ev
 from pytest_retrieval_eval.measures.lift import stage_of
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.ranks import Bools, Floats, Ints, JudgedRanks, judged_ranks
-from pytest_retrieval_eval.measures.registry import Definition, Parameter, register
+from pytest_retrieval_eval.measures.registry import Definition, Parameter
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Document
@@ -267,7 +267,7 @@ def asked(ranks: JudgedRanks, measure: Measure) -> Bools:
 
 _OWN = "role-based access, as the roles in queries.jsonl and corpus.jsonl say"
 register_evidence(ACCESS, access_to, "who may read what")
-register(
+MEASURES = (
     Definition(
         "leaks",
         "how many of the top k the asker of the query may not read; every query counts",
@@ -277,9 +277,7 @@ register(
         counts=asked,
         high=float("inf"),
         reads=ACCESS,
-    )
-)
-register(
+    ),
     Definition(
         "withheld",
         "how many relevant documents stand in the top k of the stage `from` and not in the list, although the asker "
@@ -290,5 +288,5 @@ register(
         counts=asked,
         high=float("inf"),
         reads=ACCESS,
-    )
+    ),
 )

@@ -18,7 +18,7 @@ from pytest_retrieval_eval.errors import GateError, MeasureError
 from pytest_retrieval_eval.measures.evidence import CALLS, Evidence, Given, register_evidence
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.ranks import Bools, Floats, Ints, JudgedRanks, judged_ranks
-from pytest_retrieval_eval.measures.registry import Definition, Parameter, register
+from pytest_retrieval_eval.measures.registry import Definition, Parameter
 from pytest_retrieval_eval.measures.times import percentile, query_labels, query_table
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ register_evidence(CHAIN, chains, "the calls of traces, and labels of documents",
 _OWN = "counted from the calls of a trace"
 _HOP = Parameter("which call, from 1", 1.0, number=True, above=0.0, kept=True)
 
-for _definition in (
+MEASURES = (
     Definition(
         "chain_recall", "needed documents that any call found ÷ needed documents", _OWN, chain_recall, reads=CHAIN
     ),
@@ -311,5 +311,4 @@ for _definition in (
         extreme=True,
         readings={"calls": "calls.max"},
     ),
-):
-    register(_definition)
+)

@@ -15,7 +15,7 @@ import numpy as np
 
 from pytest_retrieval_eval.errors import MeasureError
 from pytest_retrieval_eval.measures.names import PROVIDER, Measure
-from pytest_retrieval_eval.measures.registry import Definition, Parameter, register
+from pytest_retrieval_eval.measures.registry import Definition, Parameter
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.measures.ranks import Floats, JudgedRanks
@@ -99,7 +99,7 @@ def _collection(ranks: JudgedRanks, library: Any) -> tuple[list[Any], list[Any]]
     return qrels, run
 
 
-register(
+MEASURES = (
     Definition(
         PROVIDER,
         "any measure of the package ir_measures, by its name there, as in ir_measures:Compat(p=0.9)",
@@ -109,5 +109,5 @@ register(
         parameters={"name": Parameter("the name in ir_measures, without its cut-off", text=True)},
         low=-float("inf"),
         high=float("inf"),
-    )
+    ),
 )

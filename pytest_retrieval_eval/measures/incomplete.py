@@ -10,7 +10,7 @@ import numpy as np
 from pytest_retrieval_eval.measures import ties
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.ranks import Bools, Floats, Ints, JudgedRanks, tally
-from pytest_retrieval_eval.measures.registry import Definition, register
+from pytest_retrieval_eval.measures.registry import Definition
 
 _EPSILON = 0.00001  # trec_eval's, so that inferred precision is defined where nothing is judged above
 
@@ -130,7 +130,7 @@ def _above(ranks: JudgedRanks, mask: Bools) -> Ints:
     return above
 
 
-for _definition in (
+MEASURES = (
     Definition(
         "bpref",
         "share of judged non-relevant documents that stand below each relevant one, over all relevant",
@@ -148,5 +148,4 @@ for _definition in (
         cutoff="none",
         extremes=extreme_infap,
     ),
-):
-    register(_definition)
+)

@@ -6,7 +6,7 @@ import numpy as np
 
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.ranks import Floats, Ints, JudgedRanks, places
-from pytest_retrieval_eval.measures.registry import Definition, Parameter, register
+from pytest_retrieval_eval.measures.registry import Definition, Parameter
 
 _LEVELS = tuple(tenth / 10 for tenth in range(11))
 
@@ -65,7 +65,7 @@ _ROUNDING = Parameter(
     words=("up", "nearest"),
 )
 
-for _definition in (
+MEASURES = (
     Definition(
         "iprec",
         "highest precision at any rank where recall has reached the level; 0 where it never does",
@@ -91,5 +91,4 @@ for _definition in (
         parameters={"rounding": _ROUNDING},
         spellings=("11pt_avg",),
     ),
-):
-    register(_definition)
+)

@@ -17,7 +17,7 @@ from pytest_retrieval_eval.measures.evidence import RANKS, Evidence, Given, evid
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.nested import score
 from pytest_retrieval_eval.measures.ranks import Bools, Floats, JudgedRanks, judged_ranks
-from pytest_retrieval_eval.measures.registry import Definition, Parameter, register
+from pytest_retrieval_eval.measures.registry import Definition, Parameter
 from pytest_retrieval_eval.stats.tolerance import TOLERANCE
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def lift(ranks: JudgedRanks, measure: Measure) -> Floats:
 
 
 register_evidence(STAGES, staged, "labels of documents and the runs of stages", labelled=True)
-register(
+MEASURES = (
     Definition(
         "lift",
         "(after − before) ÷ (ceiling − before) of the measure inside, at least −1: before is the run of the stage "
@@ -143,5 +143,5 @@ register(
         no_counts="no other order of the documents that the stage before returned would be better.",
         low=-1.0,
         reads=STAGES,
-    )
+    ),
 )

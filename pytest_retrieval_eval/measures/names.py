@@ -166,10 +166,9 @@ def _parse(text: str) -> Measure:
     if text.startswith(f"{PROVIDER}:"):
         theirs: Measure = _foreign().read(text.removeprefix(f"{PROVIDER}:"))
         return theirs.checked()
-    whole = registry.reading(text)
-    if whole is not None:
-        return _parse(whole)
     word, rest = head[0], text[head.end() :].lstrip()
+    if registry.find(word) is None and (whole := registry.reading(text)) is not None:
+        return _parse(whole)
     placed = _PLACED.fullmatch(text)
     if placed and (known := registry.find(placed[1]) or registry.find(placed[1], stem=True)) and known.placed:
         return _canonical(Measure(known.name, None, ((known.placed, float(placed[2])),)), text)

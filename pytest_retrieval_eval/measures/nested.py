@@ -10,7 +10,7 @@ from pytest_retrieval_eval.measures.evidence import words_for
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.orders import orders_of
 from pytest_retrieval_eval.measures.ranks import Floats, Ints, JudgedRanks
-from pytest_retrieval_eval.measures.registry import Definition, Parameter, register
+from pytest_retrieval_eval.measures.registry import Definition, Parameter
 
 _FLOOR = 0.00001  # trec_eval's, so that one query of value 0 does not make the whole mean 0
 
@@ -125,7 +125,7 @@ def _over_ties(ranks: JudgedRanks, measure: Measure) -> tuple[JudgedRanks, Measu
 
 _MEASURE = Parameter("the measure inside", measure=True)
 
-for _definition in (
+MEASURES = (
     Definition(
         "condensed",
         "the measure inside, after the documents without a judgment are taken out of each list",
@@ -164,5 +164,4 @@ for _definition in (
         aggregate="geometric mean",
         readings={"gm_map": "gm(map)", "gmap": "gm(map)", "gm_bpref": "gm(bpref)"},
     ),
-):
-    register(_definition)
+)

@@ -20,7 +20,7 @@ from pytest_retrieval_eval.measures.ranks import (
     prefix,
     tally,
 )
-from pytest_retrieval_eval.measures.registry import Definition, Parameter, register
+from pytest_retrieval_eval.measures.registry import Definition, Parameter
 
 
 def hit(ranks: JudgedRanks, measure: Measure) -> Floats:
@@ -138,7 +138,7 @@ def _number_relevant(ranks: JudgedRanks, measure: Measure) -> Floats:
 GAIN = Parameter("how a grade becomes a gain", "linear", words=("linear", "exp"))
 TEXTBOOK = "Manning, Raghavan & Schütze, Introduction to Information Retrieval (2008), chapter 8"
 
-for _definition in (
+MEASURES = (
     Definition(
         "hit",
         "1 if any of the top k is relevant, else 0",
@@ -277,5 +277,4 @@ for _definition in (
         spellings=("unj",),
         stems=("unj", "unjudged"),
     ),
-):
-    register(_definition)
+)

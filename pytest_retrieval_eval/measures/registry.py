@@ -152,26 +152,36 @@ _spellings: dict[str, str] = {}
 _stems: dict[str, str] = {}
 _readings: dict[str, tuple[str, str]] = {}  # a whole name → what it stands for, and whose reading it is
 _broken: list[str] = []  # a sentence for each package whose measures could not be had
-_loaded = False
-_ROOMS = (
+ENTRY_POINTS = "pytest_retrieval_eval.measures"  # the group in which packages offer measures
+# What has not been read yet, in the order in which it will be: our rooms, then installed packages.
+_unread = [
     *("ranking", "interpolated", "user_models", "incomplete", "sets", "nested"),
     *("spans", "lift", "access", "times", "abstention", "calls", "foreign"),
-)
+    ENTRY_POINTS,
+]
 _changes = 0
-ENTRY_POINTS = "pytest_retrieval_eval.measures"  # the group in which packages offer measures
 
 
-def _load() -> None:
-    """Measures are registered when they are first asked for, not when names are imported: ours, then those of
-    installed packages.
+def _read_on() -> bool:
+    """Add the measures of what comes next; False where all are there.
+
+    Names are looked up in what has been read, and only an unknown one has the rest read. So a process imports the
+    rooms of common measures, and not what is read of times, roles or traces, until somebody names a measure of those.
     """
-    global _loaded
-    if not _loaded:
-        _loaded = True
-        for room in _ROOMS:
-            importlib.import_module(f"pytest_retrieval_eval.measures.{room}")
-        if _is_offered():
-            _broken.extend(importlib.import_module("pytest_retrieval_eval.measures.extending").add_entry_points())
+    if not _unread:
+        return False
+    room = _unread.pop(0)
+    if room != ENTRY_POINTS:
+        for one in importlib.import_module(f"pytest_retrieval_eval.measures.{room}").MEASURES:
+            _add(one)
+    elif _is_offered():
+        _broken.extend(importlib.import_module("pytest_retrieval_eval.measures.extending").add_entry_points())
+    return True
+
+
+def _read_all() -> None:
+    while _read_on():
+        pass
 
 
 def _is_offered() -> bool:
@@ -199,9 +209,14 @@ def register(definition: Definition) -> None:
 
     Raises MeasureError where the name, or one of its spellings, already means another measure.
     """
-    _load()
-    if _definitions.get(definition.name) is definition:
-        return
+    global _changes
+    _read_all()
+    if _definitions.get(definition.name) is not definition:
+        _add(definition)
+        _changes += 1
+
+
+def _add(definition: Definition) -> None:
     check_kind(definition.reads, definition.name)
     spelled = [definition.name, *definition.spellings, *definition.stems, *definition.readings]
     for word in spelled:
@@ -210,8 +225,6 @@ def register(definition: Definition) -> None:
                 f"the measure {definition.name} cannot be registered: {word!r} already names the measure "
                 f"{owner}. Give it another name or spelling."
             )
-    global _changes
-    _changes += 1
     _definitions[definition.name] = definition
     _spellings.update((word.casefold(), definition.name) for word in definition.spellings)
     _stems.update((word.casefold(), definition.name) for word in definition.stems)
@@ -240,7 +253,6 @@ def _owner(word: str) -> str | None:
 
 def changes() -> int:
     """How often a measure was added or taken out: what a name means may differ where this does."""
-    _load()
     return _changes
 
 
@@ -250,7 +262,7 @@ def definitions() -> tuple[Definition, ...]:
     >>> [d.name for d in definitions()][:3]
     ['hit', 'precision', 'recall']
     """
-    _load()
+    _read_all()
     return tuple(_definitions.values())
 
 
@@ -264,15 +276,18 @@ def definition(name: str) -> Definition:
 
 def find(word: str, *, stem: bool = False) -> Definition | None:
     """What a word names: a measure's name or other spelling; with ``stem`` a name before ``_k``."""
-    _load()
     low = word.casefold()
-    name = _stems.get(low) if stem else (low if low in _definitions else _spellings.get(low))
-    return None if name is None else _definitions[name]
+    while True:
+        name = _stems.get(low) if stem else (low if low in _definitions else _spellings.get(low))
+        if name is not None:
+            return _definitions[name]
+        if not _read_on():
+            return None
 
 
 def reading(text: str) -> str | None:
     """What a whole name stands for, as gm_map does for gm(map); None where it is no such name."""
-    _load()
+    _read_all()
     return _readings.get(text.casefold(), (None,))[0]
 
 
@@ -335,7 +350,7 @@ def suggestion(word: str, rest: str = "") -> str:
     >>> suggestion("recal", "@5")
     'did you mean recall@5?'
     """
-    _load()
+    _read_all()
     tail = did_you_mean(word, [*_definitions, *(s for d in _definitions.values() for s in d.spellings)])
     if tail.startswith("known: "):
         tail = "known: " + ", ".join(sorted(_definitions))

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from pytest_retrieval_eval import stats
 from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.measures import registry
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.ranks import Floats, Ints
 from pytest_retrieval_eval.measures.summaries import MEAN, Summary
-from pytest_retrieval_eval.stats.means import Distribution, distribution, mean
 
 
 class Counted:
@@ -80,7 +80,7 @@ class Scores:
         if self._mean is None:
             if not self.n:
                 raise GateError(self._why_none())
-            self._mean = mean(self.values)
+            self._mean = stats.mean(self.values)
         return self._mean
 
     @property
@@ -115,11 +115,11 @@ class Scores:
         return Summary(found.statistic, self.classes, found.extreme)
 
     @property
-    def distribution(self) -> Distribution:
+    def distribution(self) -> stats.Distribution:
         """How the values are spread. GateError where no query counts."""
         if not self.n:
             raise GateError(self._why_none())
-        return distribution(self.values)
+        return stats.distribution(self.values)
 
     def get(self, query_id: str, default: float | None = None) -> float | None:
         """The value of one query, or ``default`` where it does not count."""

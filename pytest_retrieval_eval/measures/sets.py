@@ -11,7 +11,7 @@ import numpy as np
 from pytest_retrieval_eval.measures import graded, ties
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.ranks import Floats, Ints, JudgedRanks, tally
-from pytest_retrieval_eval.measures.registry import Definition, register
+from pytest_retrieval_eval.measures.registry import Definition
 
 
 def _returned(ranks: JudgedRanks, measure: Measure) -> Ints:
@@ -131,7 +131,7 @@ def extreme_num_nonrel_judged_ret(ranks: JudgedRanks, measure: Measure) -> tuple
 
 _TREC = "trec_eval"
 
-for _definition in (
+MEASURES = (
     Definition(
         "set_precision",
         "relevant ÷ returned; with a cut-off both of the top k, so that a short list divides by its length",
@@ -232,5 +232,4 @@ for _definition in (
         aggregate="sum",
         high=float("inf"),
     ),
-):
-    register(_definition)
+)

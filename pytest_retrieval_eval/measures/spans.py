@@ -14,7 +14,7 @@ from pytest_retrieval_eval.measures.covered import ABOVE_ZERO, covered_of
 from pytest_retrieval_eval.measures.evidence import SPANS
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.ranks import Floats, JudgedRanks
-from pytest_retrieval_eval.measures.registry import Definition, Parameter, register
+from pytest_retrieval_eval.measures.registry import Definition, Parameter
 
 MIN_COVERAGE = 0.5
 
@@ -89,7 +89,7 @@ _SHARE = Parameter(
 _BY_CHARACTER = "Smith & Troynikov, Evaluating Chunking Strategies for Retrieval, Chroma (2024), on characters"
 _BY_SPAN = "as {}, with gold spans in the place of relevant documents"
 
-for _definition in (
+MEASURES = (
     Definition(
         "span_recall",
         "gold spans found in the top k ÷ all gold spans",
@@ -150,5 +150,4 @@ for _definition in (
         spellings=("span_ap",),
         reads=SPANS,
     ),
-):
-    register(_definition)
+)

@@ -11,21 +11,11 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from pytest_retrieval_eval.stats.intervals import Interval, bootstrap_mean
-from pytest_retrieval_eval.stats.means import mean
-from pytest_retrieval_eval.stats.paired import PairedTest, randomization_test
-from pytest_retrieval_eval.stats.power import smallest_detectable_drop
-from pytest_retrieval_eval.stats.resampled import (
-    Statistic,
-    bootstrap_difference,
-    bootstrap_statistic,
-    detectable_difference,
-    swap_test,
-)
-from pytest_retrieval_eval.stats.tolerance import TOLERANCE
+from pytest_retrieval_eval import stats
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.measures.ranks import Floats
+    from pytest_retrieval_eval.stats.resampled import Statistic
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,41 +32,47 @@ class Summary:
     def of(self, values: Floats) -> float:
         """The one number; NaN where a statistic is undefined."""
         if self.statistic is None:
-            return mean(values)
+            return stats.mean(values)
         return float(self.statistic(values[None], self._rows(values)[None])[0])
 
     def _rows(self, values: Floats) -> Floats:
         return np.zeros(len(values)) if self.classes is None else self.classes
 
-    def interval(self, values: Floats, level: float = 0.95) -> Interval | None:
+    def interval(self, values: Floats, level: float = 0.95) -> stats.Interval | None:
         """Its confidence interval; None where there is none."""
         if self.statistic is None:
-            return bootstrap_mean(values, level=level)
-        return None if self.extreme else bootstrap_statistic(values, self.statistic, self.classes, level=level)
+            return stats.bootstrap_mean(values, level=level)
+        return None if self.extreme else stats.bootstrap_statistic(values, self.statistic, self.classes, level=level)
 
     def difference(
         self, after: Floats, before: Floats, sign: int, level: float, side: Literal["two", "lower"] = "two"
-    ) -> Interval | None:
+    ) -> stats.Interval | None:
         """The interval of ``sign`` × (that of ``after`` − that of ``before``)."""
         if self.statistic is None:
-            return bootstrap_mean(sign * (after - before), level=level, side=side)
+            return stats.bootstrap_mean(sign * (after - before), level=level, side=side)
         if self.extreme:
             return None
-        return bootstrap_difference(after, before, self.statistic, self.classes, level=level, side=side, sign=sign)
+        return stats.bootstrap_difference(
+            after, before, self.statistic, self.classes, level=level, side=side, sign=sign
+        )
 
-    def test(self, after: Floats, before: Floats, sign: int) -> PairedTest:
+    def test(self, after: Floats, before: Floats, sign: int) -> stats.PairedTest:
         """The paired test of that difference being 0; below 0 is worse."""
         if self.statistic is None:
-            return randomization_test(sign * (after - before))
-        return swap_test(after, before, self.statistic, self.classes, sign=sign)
+            return stats.randomization_test(sign * (after - before))
+        return stats.swap_test(after, before, self.statistic, self.classes, sign=sign)
 
     def detectable(self, after: Floats, before: Floats, alpha: float, largest: float) -> float | None:
         """The smallest difference that the test would find with 80 % power."""
         if self.statistic is None:
-            return smallest_detectable_drop(after - before, alpha=alpha, largest_loss=max(largest, TOLERANCE))
+            return stats.smallest_detectable_drop(
+                after - before, alpha=alpha, largest_loss=max(largest, stats.TOLERANCE)
+            )
         if self.extreme:
             return None
-        return max(detectable_difference(after, before, self.statistic, self.classes, alpha=alpha), TOLERANCE)
+        return max(
+            stats.detectable_difference(after, before, self.statistic, self.classes, alpha=alpha), stats.TOLERANCE
+        )
 
 
 MEAN = Summary()

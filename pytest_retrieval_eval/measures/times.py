@@ -8,7 +8,7 @@ failed on has no time, and does not count.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -19,7 +19,7 @@ from pytest_retrieval_eval.errors import DataError, GateError, MeasureError
 from pytest_retrieval_eval.measures.evidence import TIMES, Evidence, Given, register_evidence
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.ranks import Bools, Floats, Ints, JudgedRanks, facts_of, read_only
-from pytest_retrieval_eval.measures.registry import Definition, register
+from pytest_retrieval_eval.measures.registry import Definition, Score
 from pytest_retrieval_eval.stats.resampled import quantile
 
 if TYPE_CHECKING:
@@ -192,40 +192,41 @@ def percentile(samples: Floats, classes: Floats, *, share: float) -> Floats:
 
 register_evidence(TIMES, timed_queries, "the times and costs of a run")
 
-for _column_name, _score, _unit, _what in (
-    ("latency", latency, "ms", "the milliseconds that a query takes"),
-    ("cost", cost, "", "what a query costs"),
-):
-    register(
-        Definition(
-            f"{_column_name}.mean",
-            f"{_what}, on average",
-            "the seconds and cost of each query in a run",
-            _score,
+
+def _of_column(name: str, score: Score, unit: str, what: str) -> Iterator[Definition]:
+    """The mean and the percentiles of one column."""
+    yield Definition(
+        f"{name}.mean",
+        f"{what}, on average",
+        "the seconds and cost of each query in a run",
+        score,
+        cutoff="none",
+        binary=False,
+        counts=answered,
+        falls=True,
+        high=math.inf,
+        reads=TIMES,
+        unit=unit,
+    )
+    for p in PERCENTILES:
+        yield Definition(
+            f"{name}.p{p}",
+            f"{what}, of which {p} % of the queries stay below",
+            "Hyndman & Fan, Sample Quantiles in Statistical Packages, 1996, definition 7",
+            score,
             cutoff="none",
             binary=False,
             counts=answered,
             falls=True,
             high=math.inf,
             reads=TIMES,
-            unit=_unit,
+            aggregate="statistic",
+            statistic=partial(percentile, share=p / 100.0),
+            unit=unit,
         )
-    )
-    for _p in PERCENTILES:
-        register(
-            Definition(
-                f"{_column_name}.p{_p}",
-                f"{_what}, of which {_p} % of the queries stay below",
-                "Hyndman & Fan, Sample Quantiles in Statistical Packages, 1996, definition 7",
-                _score,
-                cutoff="none",
-                binary=False,
-                counts=answered,
-                falls=True,
-                high=math.inf,
-                reads=TIMES,
-                aggregate="statistic",
-                statistic=partial(percentile, share=_p / 100.0),
-                unit=_unit,
-            )
-        )
+
+
+MEASURES = (
+    *_of_column("latency", latency, "ms", "the milliseconds that a query takes"),
+    *_of_column("cost", cost, "", "what a query costs"),
+)

@@ -8,7 +8,7 @@ from pytest_retrieval_eval.errors import MeasureError
 from pytest_retrieval_eval.measures import ties
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.ranks import Bools, Floats, JudgedRanks, heads, places, prefix, tally
-from pytest_retrieval_eval.measures.registry import Definition, Parameter, register
+from pytest_retrieval_eval.measures.registry import Definition, Parameter
 
 
 def rbp(ranks: JudgedRanks, measure: Measure) -> Floats:
@@ -179,7 +179,7 @@ GMAX = Parameter(
 )
 _MOFFAT = "Moffat & Zobel, Rank-Biased Precision, ACM TOIS 27(1), 2008"
 
-for _definition in (
+MEASURES = (
     Definition(
         "rbp",
         "(1 − p) times the sum of p^(rank − 1) over the relevant documents of the top k",
@@ -234,5 +234,4 @@ for _definition in (
         rises=True,
         expected=expected_err,
     ),
-):
-    register(_definition)
+)

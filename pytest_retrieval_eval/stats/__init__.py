@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.stats.paired import PairedTest, TTest, randomization_test, t_test
     from pytest_retrieval_eval.stats.power import smallest_detectable_drop
     from pytest_retrieval_eval.stats.rank_correlation import kendall_tau_b, spearman, tau_ap
+    from pytest_retrieval_eval.stats.resampled import (
+        bootstrap_difference,
+        bootstrap_statistic,
+        detectable_difference,
+        swap_test,
+    )
     from pytest_retrieval_eval.stats.tolerance import TOLERANCE, same
 
 __all__ = [
@@ -23,7 +29,10 @@ __all__ = [
     "PairedTest",
     "TTest",
     "benjamini_hochberg",
+    "bootstrap_difference",
     "bootstrap_mean",
+    "bootstrap_statistic",
+    "detectable_difference",
     "distribution",
     "holm",
     "kendall_tau_b",
@@ -32,6 +41,7 @@ __all__ = [
     "same",
     "smallest_detectable_drop",
     "spearman",
+    "swap_test",
     "t_test",
     "tau_ap",
     "wilson",
@@ -45,7 +55,10 @@ _ROOMS = {
     "TOLERANCE": "tolerance",
     "TTest": "paired",
     "benjamini_hochberg": "corrections",
+    "bootstrap_difference": "resampled",
     "bootstrap_mean": "intervals",
+    "bootstrap_statistic": "resampled",
+    "detectable_difference": "resampled",
     "distribution": "means",
     "holm": "corrections",
     "kendall_tau_b": "rank_correlation",
@@ -54,6 +67,7 @@ _ROOMS = {
     "same": "tolerance",
     "smallest_detectable_drop": "power",
     "spearman": "rank_correlation",
+    "swap_test": "resampled",
     "t_test": "paired",
     "tau_ap": "rank_correlation",
     "wilson": "intervals",

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import copy
 import pickle
+import subprocess
+import sys
+import textwrap
 from collections.abc import Iterator
 
 import numpy as np
@@ -355,3 +358,26 @@ class TestRegistry:
             assert one.meaning
             assert one.source
             assert one.low < one.high
+
+
+def test_common_measures_do_without_what_others_read() -> None:
+    code = """
+        import sys
+        from pytest_retrieval_eval import Measure, MeasureError, Qrels, Run, evaluate
+        found = evaluate(Qrels.of({"q": {"a": 1}}), Run.of({"q": ["a"]}), ["recall@5", "ndcg@10", "map", "mrr"])
+        print(found["map"].mean)
+        rooms = [f"pytest_retrieval_eval.{room}" for room in ("measures.times", "measures.calls", "stats.paired")]
+        print(*[room for room in rooms if room in sys.modules])
+        print(Measure.parse("latency.p95"), Measure.parse("calls"), Measure.parse("gm_map"))
+        try:
+            Measure.parse("lattency.p95")
+        except MeasureError as error:
+            print(error)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        "1.0",
+        "",
+        "latency.p95 calls.max gm(map)",
+        "unknown measure lattency.p95: did you mean latency.p95?",
+    ]
