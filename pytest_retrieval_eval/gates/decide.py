@@ -298,7 +298,7 @@ def _labels(
         options,
         depth=cutoff_of(measure),
         select=select,
-        measure=measure.innermost.name,
+        measure=measure,
         reading=known.sources.get(measure),
     )
 

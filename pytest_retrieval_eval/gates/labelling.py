@@ -11,6 +11,7 @@ from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.gates.wording import counted, listed, shown
 from pytest_retrieval_eval.labels.from_spans import SpansSource
 from pytest_retrieval_eval.labels.source import ERAG, LabelSource, Unjudged, combined, qrels_from, source
+from pytest_retrieval_eval.measures.evaluate import evaluate
 from pytest_retrieval_eval.measures.evidence import SPANS
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.spans import Spans
     from pytest_retrieval_eval.gates.bench import Bench
     from pytest_retrieval_eval.gates.options import Options
+    from pytest_retrieval_eval.measures.names import Measure
 
 # What divides by the relevant documents that there are, or by the ideal order of them.
 _OVER_ALL = frozenset({"recall", "f1", "map", "ndcg", "r_precision"})
@@ -64,7 +66,7 @@ def label_runs(
     *,
     depth: int | None,
     select: frozenset[str] | None,
-    measure: str,
+    measure: Measure,
     reading: LabelSource | None = None,
 ) -> Labels:
     """The labels of a comparison of ``runs`` (the candidate first) over their first ``depth`` ranks.
@@ -83,17 +85,22 @@ def label_runs(
     failed = tolerated_failures(labelling.failed, dataset, options, select)
     of = {id(run): labelling.qrels_of(run) for run in every}
     if options.normalise == "list":
-        of = {id(run): _of_list(of[id(run)], run, depth) for run in every}
+        of = {id(run): _of_list(of[id(run)], run, depth, measure, dataset) for run in every}
     several = list({id(of[id(run)]): of[id(run)] for run in every}.values())
     notes = list(labelling.notes)
     if failed:
         what = counted(len(failed), "query", "queries")
         verb = "is" if len(failed) == 1 else "are"
         notes.append(f"{what} could not be labelled, and {verb} left out of both sides: {listed(list(failed))}")
-    if made.pooled and len(every) == 1 and options.normalise != "list" and measure in _OVER_ALL:
+    if (
+        made.pooled
+        and len(every) == 1
+        and options.normalise != "list"
+        and (name := measure.innermost.name) in _OVER_ALL
+    ):
         notes.append(
             f"labels={made.name} are of the documents that {shown(runs[0].name) or 'this run'} returns, and of no "
-            f"others: {measure} takes them for all that is relevant; name further runs in pool=[…]"
+            f"others: {name} takes them for all that is relevant; name further runs in pool=[…]"
         )
     return Labels(
         qrels=several[0] if len(several) == 1 else _union(several),
@@ -206,15 +213,19 @@ def tolerated_failures(
     )
 
 
-def _of_list(qrels: Qrels, run: Run, depth: int | None) -> Qrels:
-    """The labels of what one run returns: the list is taken for the whole truth."""
+def _of_list(qrels: Qrels, run: Run, depth: int | None, measure: Measure, dataset: Dataset) -> Qrels:
+    """The labels of what one run returns: the list is taken for the whole truth.
+
+    A query counts as it does with all labels: one of which the list has nothing relevant is not left out for that.
+    """
+    counted = evaluate(qrels, run, measure, queries=dataset.queries).scores(measure).query_ids
     rankings = run.rankings(qrels.query_ids, depth=depth)
     kept = {
         query_id: {doc: grade for doc, grade in judged.items() if doc in tops}
         for query_id, judged in qrels.to_dict().items()
         if (tops := frozenset(rankings[query_id].docs)) is not None
     }
-    return qrels_from(kept, qrels.source, scale=qrels.scale, always=qrels.always)
+    return qrels_from(kept, qrels.source, scale=qrels.scale, always=qrels.always.union(counted))
 
 
 def _union(several: Sequence[Qrels]) -> Qrels:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 SAMPLE, NOT_RELEVANT = 100, 50
 _SHEET = ("query_id", "query", "doc_id", "title", "text", "query_hash", "document_hash", "weight", "grade")
 _ROWS = ("source", "query_id", "query_hash", "doc_id", "document_hash", "grade", "at", "by", "split", "weight")
+_NEEDED = ("query_id", "doc_id", "grade")
 _NAMED = 5
 
 
@@ -90,21 +91,17 @@ def read_labels(
     The texts that they hold for are those of the worksheet, else those that the dataset has today.
     """
     text = decode(read_bytes(path), path)
-    first = text.partition("\n")[0]
-    if "query_id" not in first or "grade" not in first or first.lstrip().startswith("{"):
+    lines = _table(path, text)
+    if lines is None:
         return _of_qrels(path, dataset, split, by), 0
-    lines = csv.DictReader(io.StringIO(text, newline=""), delimiter="\t" if "\t" in first else ",")
     rows = [(lines.line_num, row) for row in lines]
-    asked = {(str(row.get("query_id")), str(row.get("doc_id"))) for _, row in rows if not row.get("document_hash")}
+    graded = [(number, row) for number, row in rows if (row["grade"] or "").strip()]
+    asked = {(str(row["query_id"]), str(row["doc_id"])) for _, row in graded if not row.get("document_hash")}
     known = _today(path, asked, dataset)
-    found, empty, at = [], 0, now()
-    for number, row in rows:
+    found, at = [], now()
+    for number, row in graded:
         where = f"{path}:{number}"
-        given = (row.get("grade") or "").strip()
-        if not given:
-            empty += 1
-            continue
-        query_id, doc_id = json_id(row.get("query_id"), where), json_id(row.get("doc_id"), where)
+        query_id, doc_id = json_id(row["query_id"], where), json_id(row["doc_id"], where)
         if row.get("document_hash"):
             hashes = (
                 check_hash(row.get("query_hash"), where, "query_hash"),
@@ -112,7 +109,7 @@ def read_labels(
             )
         else:
             hashes = known[query_id, doc_id]
-        grade, weight = _number(given, where, "grade"), (row.get("weight") or "").strip()
+        grade, weight = _number(row["grade"].strip(), where, "grade"), (row.get("weight") or "").strip()
         found.append(
             Judgment(
                 query_id,
@@ -126,7 +123,8 @@ def read_labels(
                 w=_number(weight, where, "weight") if weight else None,
             )
         )
-    return found, empty
+    blank = sum(not any(row.values()) for _, row in rows)  # a spreadsheet leaves such lines at the end
+    return found, len(rows) - len(graded) - blank
 
 
 def export_rows(path: PathLike, judgments: Judgments) -> int:
@@ -156,6 +154,25 @@ def export_qrels(path: PathLike, judgments: Judgments, dataset: Dataset) -> int:
     with write_atomically(path) as file:
         file.write("".join(lines).encode())
     return len(lines)
+
+
+def _table(path: PathLike, text: str) -> csv.DictReader[str] | None:
+    """The rows of a table with the columns of labels, whichever of comma, semicolon and tab stands between them (a
+    spreadsheet takes what its country does); None where the first line does not name them.
+    """
+    first = text.partition("\n")[0]
+    if "query_id" not in first or "grade" not in first or first.lstrip().startswith("{"):
+        return None
+    lines = csv.DictReader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count))
+    names = [name.strip() for name in lines.fieldnames or ()]
+    for name in dict.fromkeys((*_SHEET, *_ROWS)):
+        found = names.count(name)
+        if found > 1 or (not found and name in _NEEDED):
+            raise DataError(
+                f"{path}:1: {found} columns have the name {name} ({excerpt(', '.join(names))}); expected one"
+            )
+    lines.fieldnames = names
+    return lines
 
 
 def _of_qrels(path: PathLike, dataset: Dataset | None, split: str | None, by: str) -> list[Judgment]:

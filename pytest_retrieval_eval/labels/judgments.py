@@ -253,7 +253,8 @@ class Judgments:
             for theirs in other.judges.values():
                 ours = next((kept.name for kept in self.judges.values() if kept.digest == theirs.digest), None)
                 if ours is None:
-                    ours = theirs.name
+                    # A folder may have been renamed, so that another judge has that name here.
+                    ours = theirs.name if theirs.name not in self.judges else f"{theirs.name}-{theirs.digest[:8]}"
                     with write_atomically(self.folder / ours / JUDGE) as file:
                         file.write((other.folder / theirs.name / JUDGE).read_bytes())
                     self._known = None

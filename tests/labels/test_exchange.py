@@ -101,6 +101,38 @@ def test_labels_of_a_table_and_of_qrels(store, tmp_path):
         read_labels(table, dataset_of())
 
 
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_a_worksheet_that_a_spreadsheet_has_written(store, pool, tmp_path, delimiter):
+    judged(store, pool)
+    sheet = tmp_path / "sheet.csv"
+    write_worksheet(sheet, store, pool.pairs, sample=6)
+    rows = rows_of(sheet)
+    with sheet.open("w", encoding="utf-8-sig", newline="") as file:
+        table = csv.writer(file, delimiter=delimiter, lineterminator="\r\n")
+        table.writerow([*(f" {name}" for name in rows[0]), "remark"])
+        table.writerows([[*(row | {"grade": f" {n} "}).values(), "a, b; c"] for n, row in enumerate(rows)])
+        table.writerow([*({**rows[0], "query_hash": "", "document_hash": "", "grade": ""}).values(), ""])
+        table.writerow([""] * 10)
+    labels, empty = read_labels(sheet)
+    assert ([row.g for row in labels], empty) == ([0, 1, 2, 3, 4, 5], 1)
+    assert {row.key for row in labels} == {key for key in pool.pairs if key[2] in {row["doc_id"] for row in rows}}
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        ("query_id;document;grade", "0 columns have the name doc_id"),
+        ("query_id,doc_id,grades", "0 columns have the name grade "),
+        ("query_id,doc_id,grade,grade", "2 columns have the name grade "),
+    ],
+)
+def test_a_table_without_the_columns_of_labels(tmp_path, head, said):
+    table = tmp_path / "labels.csv"
+    table.write_text(f"{head}\nq1,d1,2,0\n")
+    with pytest.raises(DataError, match=rf"labels.csv:1: {said}.*expected one"):
+        read_labels(table, dataset_of())
+
+
 def test_qrels_are_those_of_today_s_texts(store, pool, tmp_path):
     judged(store, pool)
     assert export_qrels(tmp_path / "out.txt", store, dataset_of()) == 40

@@ -240,6 +240,20 @@ def test_folders_are_merged(store, tmp_path):
     assert [(each.d, each.attempts) for each in store.failures()] == [("v", 2)]
 
 
+def test_merged_folders_of_one_name_stay_apart(store, tmp_path):
+    other = Judgments(tmp_path / "other")
+    for folder, name, grade in ((store, "a", 0), (other, "b", 1)):
+        kept = folder.keep(judge_of(name)).name
+        folder.add(kept, [row(doc="x", grade=grade)])
+        (folder.folder / kept).rename(folder.folder / "main")
+    store, other = Judgments(store.folder), Judgments(other.folder)
+    theirs = other.judges["main"].digest
+    assert (store.merge(other), store.merge(other)) == (1, 0)
+    found = {kept.digest == theirs: store.table(name).of_query("q1") for name, kept in store.judges.items()}
+    assert {other: list(grades.values()) for other, grades in found.items()} == {False: [0.0], True: [1.0]}
+    assert store.contradictions() == []
+
+
 def test_failures_are_no_grades(store):
     name = store.keep(judge_of()).name
     store.fail([Failure(name, *key(doc=doc), "error", "timeout") for doc in "ab"])

@@ -75,6 +75,20 @@ def test_a_list_as_the_whole_truth():
     assert (verdict.value, verdict.reference) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
 
 
+def test_a_query_that_a_list_misses_counts_under_its_own_list():
+    # What is relevant to q2 and q4 is known from qrels alone, and no list has any of it: that is 0, not no query.
+    qrels = {"q1": {"fee": 1}, "q2": {"fee": 2}, "q4": {"city": 1, "fee": 2}}
+    mixed = {"labels": ["qrels", "contains(kilt)"], "normalise": "list"}
+    lists = {"q1": ["fee"], "q2": ["rain"], "q3": ["rain"], "q4": ["rain", "city"]}
+    bench = bench_of(lists, {**lists, "q4": ["rain"]}, dataset_of(qrels=qrels))
+    for gate, value, n in (("hit@1", 1 / 4, 4), ("recall@2", 2 / 4, 4), ("hit(rel=2)@2", 0, 4)):
+        verdict = bench.decide(f"{gate} >= 0.9", **mixed)
+        assert (verdict.status, verdict.value, verdict.n) == ("failed", pytest.approx(value), n)
+    # And both sides count the same queries.
+    verdict = bench.decide("recall@2 >= baseline", **mixed)
+    assert (verdict.value, verdict.reference, verdict.n) == (2 / 4, 1 / 4, 4)
+
+
 def test_further_runs_belong_to_the_pool():
     third = {"q1": ["both"], "q2": ["rain"]}
     bench = bench_of(GOOD, BAD, third=third)
