@@ -1,4 +1,4 @@
-"""What others may plug in, by pluggy hooks: in a conftest.py or in a plugin of pytest."""
+"""What others may plug in, by pluggy hooks: in a conftest.py, in a plugin of pytest, or in a module of ``--plugin``."""
 
 from __future__ import annotations
 
@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
+    from pytest_retrieval_eval.labels.judging.judge import Judge
     from pytest_retrieval_eval.measures.registry import Definition
     from pytest_retrieval_eval.readers.reading import Reader
 
 hookspec = pluggy.HookspecMarker("pytest")
+
+NAMED = {
+    "pytest_retrieval_answer_metrics": "labels.answers",
+    "pytest_retrieval_readers": "readers.config",
+    "pytest_retrieval_judges": "labels.judging.config",
+}
+"""The hooks that give functions by name, and the module whose ``register`` and ``unregister`` take each."""
 
 
 @hookspec
@@ -38,4 +46,13 @@ def pytest_retrieval_readers() -> Mapping[str, Callable[[Mapping[str, object]], 
 
     The settings are those of the ini value, a gate file or a keyword without their ``kind``. Asked once, as for
     measures, and taken out again at the end of the session.
+    """
+
+
+@hookspec
+def pytest_retrieval_judges() -> Mapping[str, Callable[[Mapping[str, object]], Judge]]:  # type: ignore[empty-body]
+    """Kinds of judges beside the built-in ones: by name, what makes a judge of its settings without their ``kind``.
+
+    The settings are those of ``judgments/judge.yaml`` or of another file. Asked once, as for measures, and taken out
+    again at the end of the session.
     """

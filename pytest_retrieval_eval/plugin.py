@@ -282,21 +282,18 @@ class SessionHooks:
             unregister(name)
 
     def _register_named(self, plugin: object) -> None:
-        """Add the functions that a plugin gives by name: metrics of answers, and kinds of readers."""
-        hook = self._config.hook
-        for caller, module in (
-            (hook.pytest_retrieval_answer_metrics, "labels.answers"),
-            (hook.pytest_retrieval_readers, "readers.config"),
-        ):
+        """Add the functions that a plugin gives by name: metrics of answers, kinds of readers and of judges."""
+        for name, module in hookspecs.NAMED.items():
+            caller = getattr(self._config.hook, name)
             for implementation in caller.get_hookimpls():
                 if implementation.plugin is not plugin:
                     continue
                 registry = import_module(f"{__package__}.{module}")
                 place = getattr(plugin, "__file__", None) or implementation.plugin_name
                 try:
-                    for name, function in cast("Mapping[str, Any]", implementation.function()).items():
-                        if registry.register(name, function):
-                            self._named.append((registry.unregister, name))
+                    for word, function in cast("Mapping[str, Any]", implementation.function()).items():
+                        if registry.register(word, function):
+                            self._named.append((registry.unregister, word))
                 except Exception as error:
                     kind = "" if isinstance(error, GateError) else f"{type(error).__name__}: "
                     raise pytest.UsageError(f"{place}: {caller.name}: {kind}{error}") from error

@@ -16,6 +16,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from pytest_retrieval_eval.cli.console import Console
 from pytest_retrieval_eval.cli.options.command import CommandLineError
@@ -72,9 +73,7 @@ def _do(arguments: argparse.Namespace, console: Console) -> int:
     with contextlib.ExitStack() as stack:
         stack.enter_context(_here_first())
         if "plugin" in arguments:
-            from pytest_retrieval_eval.measures.extending import plugged
-
-            stack.enter_context(plugged(arguments.plugin))
+            stack.enter_context(_plugged(arguments.plugin))
         status: int = do(arguments, console)
         return status
 
@@ -89,3 +88,15 @@ def _here_first() -> Iterator[None]:
     finally:
         if here in sys.path:
             sys.path.remove(here)
+
+
+def _plugged(modules: Sequence[str]) -> contextlib.AbstractContextManager[None]:
+    """What the modules of ``--plugin`` offer."""
+    from pytest_retrieval_eval.measures.extending import plugged
+
+    named: dict[str, Any] = {}
+    if modules:
+        from pytest_retrieval_eval.hookspecs import NAMED
+
+        named = {hook: importlib.import_module(f"pytest_retrieval_eval.{place}") for hook, place in NAMED.items()}
+    return plugged(modules, named)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import metadata
 from types import ModuleType
-from typing import Literal
+from typing import Any, Literal, Protocol
 
 from pytest_retrieval_eval.errors import MeasureError
 from pytest_retrieval_eval.measures.evidence import RANKS
@@ -141,21 +141,54 @@ def _called(function: Callable[[], object], giver: str) -> object:
 
 
 @contextmanager
-def plugged(modules: Iterable[str]) -> Iterator[None]:
-    """The measures of these modules, registered for as long as the block runs.
+def plugged(modules: Iterable[str], named: Mapping[str, Named] | None = None) -> Iterator[None]:
+    """What these modules offer, registered for as long as the block runs: measures, and by ``named``, for each hook
+    that gives functions by name, what takes them.
 
-    Raises MeasureError for a module that cannot be imported, or has no
-    measure.
+    Raises MeasureError for a module that cannot be imported, or offers nothing.
     """
     added: list[Definition] = []
+    taken: list[tuple[Named, str]] = []
     try:
         for name in modules:
-            for found in of_module(_imported(name), f"--plugin {name}"):
-                register(found)
-                added.append(found)
+            giver, module = f"--plugin {name}", _imported(name)
+            hooks = [hook for hook in named or {} if callable(getattr(module, hook, None))]
+            for hook in hooks:
+                _take((named or {})[hook], getattr(module, hook), f"{giver}: {hook}", taken)
+            if not hooks or _has_measures(module):
+                for found in of_module(module, giver):
+                    register(found)
+                    added.append(found)
         yield
     finally:
         withdraw(added)
+        for registry, word in taken:
+            registry.unregister(word)
+
+
+class Named(Protocol):
+    """What takes functions by name, such as kinds of readers."""
+
+    def register(self, name: str, function: Any) -> bool:
+        """Add one; False where it is there already."""
+
+    def unregister(self, name: str) -> None:
+        """Take it out again."""
+
+
+def _take(registry: Named, hook: Callable[[], object], giver: str, taken: list[tuple[Named, str]]) -> None:
+    given = _called(hook, giver)
+    if not isinstance(given, Mapping):
+        raise MeasureError(f"{giver} gave {_shown(given)}; expected a mapping from names to functions")
+    for word, function in given.items():
+        if registry.register(word, function):
+            taken.append((registry, word))
+
+
+def _has_measures(module: ModuleType) -> bool:
+    return callable(getattr(module, HOOK, None)) or any(
+        isinstance(value, Definition) for value in vars(module).values()
+    )
 
 
 def _imported(name: str) -> ModuleType:

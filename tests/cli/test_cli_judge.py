@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import time
 
 import pytest
 from fakeserver import HANG, FakeServer, Reply, fails, says
+from support import ROOT
 
 from pytest_retrieval_eval.labels.judgments import Judgments
 
@@ -310,3 +312,33 @@ def test_replies_are_kept_where_it_is_said_or_nowhere(place, program):
         assert (place / "kept" / "readings.sqlite").exists()
         assert not (place / ".retrieval-cache").exists()
         assert len(server.requests) == 200
+
+
+def test_a_kind_of_judge_from_a_module(place, program):
+    page = (ROOT / "docs" / "how-to" / "judges.md").read_text(encoding="utf-8")
+    (module,) = re.findall(r"```python\n(# house_judge.py\n.*?)```", page, re.DOTALL)
+    (given,) = re.findall(r"```yaml\n(# judgments/judge.yaml\n.*?)```", page, re.DOTALL)
+    (place / "house_judge.py").write_text(module)
+    (place / "judgments").mkdir()
+    (place / "judgments" / "judge.yaml").write_text(given)
+    assert "a judge of kind 'counting'; known: server, vote" in program(*JUDGE).err
+    result = program(*JUDGE, "--plugin", "house_judge")
+    assert (result.status, "graded 100" in result.err) == (0, True)
+    assert (
+        "100 judged, 0 to judge" in program("pool", "data", "bm25.trec", "--depth", "10", "--plugin", "house_judge").err
+    )
+    # It is known for that command alone.
+    assert "a judge of kind 'counting'" in program(*JUDGE).err
+    (place / "judgments" / "judge.yaml").write_text("kind: counting\n")
+    result = program(*JUDGE, "--plugin", "house_judge")
+    assert (result.status, "the judge of kind counting cannot be made: KeyError: 'word'" in result.err) == (2, True)
+    (place / "wrong_judge.py").write_text("def pytest_retrieval_judges():\n    return 3\n")
+    assert (
+        "pytest_retrieval_judges gave a int (3); expected a mapping" in program(*JUDGE, "--plugin", "wrong_judge").err
+    )
+    (place / "other_judge.py").write_text(
+        "def pytest_retrieval_judges():\n    return {'counting': lambda settings: 3}\n"
+    )
+    assert "made 3, which has no identity" in program(*JUDGE, "--plugin", "other_judge").err
+    (place / "taken_judge.py").write_text("def pytest_retrieval_judges():\n    return {'vote': print}\n")
+    assert "there is a kind of judge 'vote' already" in program(*JUDGE, "--plugin", "taken_judge").err

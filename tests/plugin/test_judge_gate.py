@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from pytest_retrieval_eval.errors import SettingsError
+from pytest_retrieval_eval.labels.judging.config import judge_from
 from pytest_retrieval_eval.labels.judgments import Judgment, Judgments, text_hash
 
 HASH = text_hash("")
@@ -196,3 +198,24 @@ def test_a_slice_has_its_own_sample_and_thresholds(project, dist):
     assert "100 pairs have labels of people, and 120 are needed" in text
     assert "none of the 260 held-out pairs is of one of the 1 queries of data that where= selects" in text
     assert 'where type = "deer": no query has it; did you mean "dear"?' in text
+
+
+def test_a_kind_of_judge_of_the_conftest(project, dist):
+    (project.path / "conftest.py").write_text(
+        "from pytest_retrieval_eval.labels.judging.judges import CallableJudge\n"
+        "from pytest_retrieval_eval.labels.judging.replies import Scale\n"
+        "def pytest_retrieval_judges():\n"
+        "    def make(settings):\n"
+        "        return CallableJudge(lambda query, text: settings['always'], Scale(0, 2), identity='always, v1')\n"
+        "    return {'always': make}\n"
+    )
+    project.test(
+        "from pytest_retrieval_eval.labels.judging.config import judge_from\n"
+        "from pytest_retrieval_eval.labels.judging.judge import Pair\n"
+        "def test_it():\n"
+        "    judge = judge_from({'kind': 'vote', 'judges': [{'kind': 'always', 'always': 2}] * 2})\n"
+        "    assert [graded.grade for _, graded in judge.grade([Pair('q', 'd', 'a', 'b')])] == [2]\n"
+    )
+    project.run(*dist).assert_outcomes(passed=1)
+    with pytest.raises(SettingsError, match="a judge of kind 'always'"):
+        judge_from({"kind": "always"})

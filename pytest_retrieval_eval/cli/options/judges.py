@@ -8,6 +8,7 @@ from pytest_retrieval_eval.cli.options.shared import (
     add_depth,
     add_json,
     add_judgments,
+    add_plugin,
     add_split,
     add_use,
     add_where,
@@ -16,6 +17,8 @@ from pytest_retrieval_eval.cli.options.shared import (
     positive,
 )
 from pytest_retrieval_eval.settings import JUDGMENTS
+
+_PLUGGED = "kinds of judges"
 
 
 def _add_pool(parser: Parser) -> None:
@@ -30,6 +33,7 @@ def _add_pool(parser: Parser) -> None:
         metavar="PATH",
         help="Write the pairs without a judgment: *.jsonl or *.tsv.",
     )
+    add_plugin(parser, _PLUGGED)
     add_json(parser)
 
 
@@ -63,6 +67,7 @@ def _add_judge(parser: Parser) -> None:
 def _add_replies(parser: Parser) -> None:
     add_cache_folder(parser, "replies of a judge in a file of settings")
     parser.set_defaults(cache=None, cache_mode=None)  # what is given for a judge in Python is refused
+    add_plugin(parser, _PLUGGED)
 
 
 def _add_judge_again(parser: Parser) -> None:

@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from pytest_retrieval_eval.cli.options.command import Command, Parser
-from pytest_retrieval_eval.cli.options.shared import add_cache_folder, add_json, add_study, count, positive, share
+from pytest_retrieval_eval.cli.options.shared import (
+    add_cache_folder,
+    add_json,
+    add_plugin,
+    add_study,
+    count,
+    positive,
+    share,
+)
 from pytest_retrieval_eval.settings import CACHE
+
+_PLUGGED = "kinds of readers"
 
 
 def _add_place_of_cache(parser: Parser) -> None:
@@ -46,6 +56,7 @@ def _add_selfcheck(parser: Parser) -> None:
     )
     add("--of", metavar="DIGEST", help="Check the readings of the reader whose digest begins so (default: the same).")
     add("--sample", type=positive, default=100, metavar="N", help="Read N readings again (default: 100).")
+    add_plugin(parser, _PLUGGED)
 
 
 def _add_shared_place(parser: Parser) -> None:
@@ -101,6 +112,7 @@ def _add_correlate(parser: Parser) -> None:
     )
     add_cache_folder(parser)
     add("--plot", metavar="FILE.svg", help="Also draw the correlations, their intervals and ceilings.")
+    add_plugin(parser, f"{_PLUGGED}, metrics of answers and measures")
 
 
 def _add_efficiency(parser: Parser) -> None:
@@ -118,6 +130,7 @@ def _add_efficiency(parser: Parser) -> None:
         help="Also time N prompts a batch, of several queries. May be repeated.",
     )
     add("--repeat", type=positive, default=1, metavar="N", help="Time each row N times; the median (default: 1).")
+    add_plugin(parser, _PLUGGED)
 
 
 def _add_questions(parser: Parser) -> None:
@@ -158,6 +171,7 @@ def _add_questions(parser: Parser) -> None:
         metavar="N",
         help="Ask N times for other words before a question above --max-overlap is dropped; 0 drops it (default: 2).",
     )
+    add_plugin(parser, _PLUGGED)
     add("--prompt", metavar="FILE", help="A template of your own: {passage}, {fence}, and perhaps {questions}.")
     add_cache_folder(parser, "replies")
     add_json(parser)

@@ -95,6 +95,18 @@ def add_collection(parser: Parser) -> None:
     )
 
 
+def add_plugin(parser: Parser, what: str) -> None:
+    """--plugin MODULE."""
+    parser.add_argument(
+        "--plugin",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help=f"Import this module for the {what} that it offers; the current folder is searched first. May be "
+        "repeated.",
+    )
+
+
 def add_measures(parser: Parser) -> None:
     """--measure, --plugin."""
     parser.add_argument(
@@ -106,14 +118,7 @@ def add_measures(parser: Parser) -> None:
         help="A measure, such as ndcg@10 or recall(rel=2)@100; trec_eval's names are read too. Repeat it, or "
         "separate several with blanks or commas.",
     )
-    parser.add_argument(
-        "--plugin",
-        action="append",
-        default=[],
-        metavar="MODULE",
-        help="Import this module for the measures that it defines; the current folder is searched first. May be "
-        "repeated.",
-    )
+    add_plugin(parser, "measures (and readers, metrics of answers)")
 
 
 def add_where(parser: Parser) -> None:

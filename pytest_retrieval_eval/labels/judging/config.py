@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pytest_retrieval_eval.collection.files import excerpt
-from pytest_retrieval_eval.errors import SettingsError, did_you_mean
+from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean
 from pytest_retrieval_eval.labels.judging.judge import Judge
 from pytest_retrieval_eval.labels.judging.judges import ServerJudge, VoteJudge
 from pytest_retrieval_eval.labels.judging.prompts import Example, JudgePrompt
@@ -16,37 +16,78 @@ from pytest_retrieval_eval.readers.cache import ReadingCache
 from pytest_retrieval_eval.readers.config import check_keys, parameters, server_arguments
 from pytest_retrieval_eval.readers.server import ServerReader
 
-_KINDS = ("server", "vote")
-
 
 def judge_from(settings: Mapping[str, object], *, root: Path | None = None, cache: ReadingCache | None = None) -> Judge:
     """The judge that a mapping such as ``{"kind": "server", "url": …, "model": …}`` describes.
 
-    ``kind`` is ``server`` (unless given), with the settings of :class:`ServerJudge`, or ``vote``, with ``judges`` (a
-    list of such mappings) and ``rule``. ``prompt`` is the name of a built-in template or a mapping: ``file``, ``scale``
-    (least and most), ``said``, ``key`` and ``examples``, or ``name`` and ``examples``. Paths are from ``root``. Nothing
-    is sent. Raises SettingsError for what cannot be used.
+    ``kind`` is ``server`` (unless given), with the settings of :class:`ServerJudge`; ``vote``, with ``judges`` (a list
+    of such mappings) and ``rule``; or what a plugin has registered. ``prompt`` is the name of a built-in template or a
+    mapping: ``file``, ``scale`` (least and most), ``said``, ``key`` and ``examples``, or ``name`` and ``examples``.
+    Paths are from ``root``. Nothing is sent. Raises SettingsError for what cannot be used.
 
     >>> judge_from({"url": "http://localhost:8000/v1", "model": "m", "promt": "pool012"})
     Traceback (most recent call last):
     pytest_retrieval_eval.errors.SettingsError: judge: there is no setting 'promt' for kind server; did you mean prompt?
     """
     kind = settings.get("kind", "server")
-    given: dict[str, Any] = {key: value for key, value in settings.items() if key != "kind"}
-    if kind == "vote":
-        check_keys("kind vote", given, ("judges", "rule"), needed=("judges",), where="judge")
-        members = given["judges"]
-        if not isinstance(members, list) or not all(isinstance(member, Mapping) for member in members):
-            raise SettingsError(f"the judges of a vote are {excerpt(members)}; expected a list of mappings")
-        judges = [judge_from(member, root=root, cache=cache) for member in members]
-        return VoteJudge(judges, rule=given.get("rule", "majority"))
-    if kind != "server":
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise SettingsError(f"a judge of kind {excerpt(kind)}; {did_you_mean(str(kind), _KINDS)}")
+    return _KINDS[kind]({key: value for key, value in settings.items() if key != "kind"}, root, cache)
+
+
+def _vote(given: dict[str, Any], root: Path | None, cache: ReadingCache | None) -> Judge:
+    check_keys("kind vote", given, ("judges", "rule"), needed=("judges",), where="judge")
+    members = given["judges"]
+    if not isinstance(members, list) or not all(isinstance(member, Mapping) for member in members):
+        raise SettingsError(f"the judges of a vote are {excerpt(members)}; expected a list of mappings")
+    judges = [judge_from(member, root=root, cache=cache) for member in members]
+    return VoteJudge(judges, rule=given.get("rule", "majority"))
+
+
+def _server(given: dict[str, Any], root: Path | None, cache: ReadingCache | None) -> Judge:
     known = {*parameters(ServerJudge), *parameters(ServerReader)} - {"cache"}
     check_keys("kind server", given, known, needed=("url", "model"), where="judge")
     if "prompt" in given:
         given["prompt"] = prompt_from(given["prompt"], root=root)
     return ServerJudge(**server_arguments(given, root, where="judge"), cache=cache)
+
+
+_KINDS: dict[str, Callable[[dict[str, Any], Path | None, ReadingCache | None], Judge]] = {
+    "server": _server,
+    "vote": _vote,
+}
+_PARTS = ("identity", "scale", "floating", "grade", "close")
+
+
+def register(name: str, make: Callable[[Mapping[str, object]], Judge]) -> bool:
+    """Add a kind of judge: ``make`` gets its settings without ``kind``. A name that is taken is a SettingsError."""
+    if not isinstance(name, str) or not name.isidentifier() or not callable(make):
+        raise SettingsError(
+            f"a kind of judge is a name and a function of its settings, not {excerpt(name)} and {excerpt(make)}"
+        )
+    if name in _KINDS:
+        raise SettingsError(f"there is a kind of judge {name!r} already; give yours another name")
+    _KINDS[name] = lambda settings, root, cache: _made(name, make, settings)
+    return True
+
+
+def unregister(name: str) -> None:
+    """Take a kind of judge out again."""
+    _KINDS.pop(name, None)
+
+
+def _made(name: str, make: Callable[[Mapping[str, object]], Judge], settings: Mapping[str, object]) -> Judge:
+    """What somebody's function makes of settings, if it is a judge."""
+    try:
+        made = make(settings)
+    except GateError:
+        raise
+    except Exception as error:  # anyone may write a judge
+        raise SettingsError(f"the judge of kind {name} cannot be made: {type(error).__name__}: {error}") from error
+    missing = [part for part in _PARTS if not hasattr(made, part)]
+    if missing:
+        raise SettingsError(f"the kind of judge {name} made {excerpt(made)}, which has no {missing[0]}")
+    return made
 
 
 def prompt_from(value: object, *, root: Path | None = None) -> JudgePrompt:
