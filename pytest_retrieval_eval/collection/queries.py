@@ -127,8 +127,8 @@ class Queries:
         """The ids of the queries whose tags have these values.
 
         Values are compared as JSON: ``true`` is not ``"true"``, 1 is not ``"1"``, 1 is 1.0. A list means
-        any of its values, several keys mean and; no key selects every query. A tag or value that no query
-        has, and a combination that selects nothing, raise DataError.
+        any of its values, several keys mean and; no key selects every query. A query whose tag is a list has each
+        of its values. A tag or value that no query has, and a combination that selects nothing, raise DataError.
 
         >>> queries = Queries.of({"1": {"text": "a", "tags": {"type": "policy", "year": 2024}},
         ...                       "2": {"text": "b", "tags": {"type": "price", "year": 2024}}})
@@ -142,16 +142,16 @@ class Queries:
             raise DataError(f"where is {excerpt(where)}; expected a mapping from tag to value")
         chosen = frozenset(self.ids)
         for tag, wanted in where.items():
-            values = self.values_of(tag)
+            values, parts = self.values_of(tag), self.parts_of(tag)
             found: set[str] = set()
             options = wanted if isinstance(wanted, (list, tuple, Set)) else [wanted]
             if not options:
                 raise DataError(f"where {tag} = []: an empty list selects no query; expected at least one value")
             for option in options:
                 text = json_text(option, f"where {tag}")
-                if text not in values:
-                    raise DataError(f"where {tag} = {text}: no query has it; {_nearest(text, values)}")
-                found |= values[text]
+                if text not in values and text not in parts:
+                    raise DataError(f"where {tag} = {text}: no query has it; {_nearest(text, {**values, **parts})}")
+                found |= values.get(text, frozenset()) | parts.get(text, frozenset())
             chosen &= found
         if not chosen:
             shown = ", ".join(f"{tag} = {excerpt(value)}" for tag, value in where.items())
@@ -175,6 +175,21 @@ class Queries:
                 raise DataError(f"no query of {self.source} has the tag {excerpt(tag)}; {hint}")
             self._cache[tag] = {text: frozenset(index[text]) for text in sorted(index)}
         return dict(self._cache[tag])
+
+    def parts_of(self, tag: str) -> dict[str, frozenset[str]]:
+        """The same, where a list is all of its values: such a query stands under several.
+
+        >>> queries = Queries.of({"1": {"text": "a", "tags": {"area": ["hr", "it"]}},
+        ...                       "2": {"text": "b", "tags": {"area": "it"}}})
+        >>> {text: sorted(ids) for text, ids in queries.parts_of("area").items()}
+        {'"hr"': ['1'], '"it"': ['1', '2']}
+        """
+        found: dict[str, set[str]] = {}
+        for text, ids in self.values_of(tag).items():
+            value = json.loads(text)
+            for part in (json_text(each, tag) for each in value) if isinstance(value, list) else (text,):
+                found.setdefault(part, set()).update(ids)
+        return {text: frozenset(found[text]) for text in sorted(found)}
 
     def _get(self, query_id: str) -> _Query:
         try:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from pytest_retrieval_eval.collection.queries import json_text
 from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.gates.options import Options
 from pytest_retrieval_eval.gates.side import Side, where_text
@@ -42,20 +41,11 @@ def slice_queries(side: Side, options: Options) -> list[tuple[str, frozenset[str
 def _slices(side: Side, options: Options) -> list[tuple[str, frozenset[str]]]:
     tag, queries = str(options.by), side.dataset.queries
     counted_ids = frozenset(side.scores.query_ids)
-    by_value: dict[str, set[str]] = {}
-    for text, ids in queries.values_of(tag).items():
-        for part in _values(text):
-            by_value.setdefault(part, set()).update(ids)
     return [
         (where_text({tag: json.loads(text)}), ids)
-        for text, every in sorted(by_value.items())
+        for text, every in queries.parts_of(tag).items()
         if (ids := counted_ids.intersection(every))
     ]
-
-
-def _values(text: str) -> list[str]:
-    value = json.loads(text)
-    return list(dict.fromkeys(json_text(part, "tag") for part in value)) if isinstance(value, list) else [text]
 
 
 def sliced(side: Side, name: str, ids: frozenset[str]) -> Side:

@@ -153,6 +153,8 @@ class TestSelect:
             ({"year": 2024}, {"q1", "2"}),
             ({"year": 2024.0}, {"q1", "2"}),
             ({"topics": [["a", "b"]]}, {"q3"}),
+            ({"topics": "b"}, {"q3"}),
+            ({"topics": ["a", "b"]}, {"q3"}),
         ],
     )
     def test_selected(self, queries, where, ids):

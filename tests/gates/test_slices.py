@@ -161,6 +161,8 @@ def test_queries_without_the_tag_and_with_several_values_are_said():
     run = {query: ["gold"] for query in rows}
     verdict = MemoryBench(dataset, run, run).decide("hit@1 >= baseline", by="type")
     assert {each.slice: each.n for each in verdict.slices} == {"type=a": 20, "type=b": 10}
+    for value, n in (("a", 20), ("b", 10), (["a", "b"], 20)):  # where means what a slice of that name does
+        assert MemoryBench(dataset, run, run).decide("hit@1 >= baseline", where={"type": value}).n == n
     assert "2 queries have no value of type, and are in no slice: none, empty" in verdict.notes
     assert any(
         note.startswith("10 queries have several values of type, and count in each: b0") for note in verdict.notes
