@@ -82,6 +82,12 @@ def label_runs(
     others = [_opened(bench.run(dataset, ref), dataset, options) for ref in options.pool]
     every = list({id(run): run for run in (*runs, *others)}.values())
     labelling = made.label(dataset, every, depth=depth, select=select)
+    if measure.rel > labelling.most:
+        raise GateError(
+            f"{measure} calls relevant what has a grade of at least {measure.rel:g}, and a source of "
+            f"labels={labels_text(options)} gives {labelling.most:g} at most: nothing that it labels could ever be "
+            "relevant; ask for a level that every source has"
+        )
     failed = tolerated_failures(labelling.failed, dataset, options, select)
     of = {id(run): labelling.qrels_of(run) for run in every}
     if options.normalise == "list":

@@ -79,6 +79,7 @@ class Contains:
             said=said,
             digests={"answers": lambda: chosen.answers.digest},
             texts=lambda run: {doc: read[id(run)][doc] for docs in tops[id(run)].values() for doc in docs},
+            most=1.0,
         )
 
     def _refuse_nothing(self, dataset: Dataset, made: Sequence[Qrels]) -> None:

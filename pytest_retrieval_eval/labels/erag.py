@@ -94,6 +94,7 @@ class Erag:
             said,
             {"answers": lambda: chosen.answers.digest, "reader": self._digest},
             lambda run: {doc: texts[id(run)][doc] for docs in tops[id(run)].values() for doc in docs},
+            most=1.0,
             readings_of=lambda run: {
                 (query_id, doc): readings[item]
                 for query_id, docs in asked[of_run[id(run)]].items()

@@ -7,6 +7,7 @@ irrelevant in silence.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -107,6 +108,7 @@ class Judged:
             texts=texts,
             unjudged=self._unjudged(known, pool),
             fill=self._fill,
+            most=self.judgments.chosen[0].scale.most if self.judgments.chosen else math.inf,
         )
 
     def qrels(self, dataset: Dataset) -> Qrels:

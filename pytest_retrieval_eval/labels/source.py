@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
@@ -46,7 +47,8 @@ class Labelling:
     ``notes`` are sentences. ``said`` is one line on a document for a query: what a reader answered, why it is
     relevant. ``digests`` tells that of what the labels were made from, by the name that a baseline's header has for
     it. ``texts`` gives the texts that were read of a run's documents, to be stored with a baseline. ``unjudged`` are
-    pairs whose labels are missing and could be made with the command ``fill``: a gate on them is not decided.
+    pairs whose labels are missing and could be made with the command ``fill``: a gate on them is not decided. ``most``
+    is the largest grade that can be given, whichever were: infinite where nobody says.
     """
 
     qrels_of: Callable[[Run], Qrels]
@@ -57,6 +59,7 @@ class Labelling:
     texts: Callable[[Run], Mapping[str, Document]] | None = None
     unjudged: tuple[Unjudged, ...] = ()
     fill: str = ""
+    most: float = math.inf
 
 
 class LabelSource(Protocol):
@@ -125,7 +128,7 @@ class FirstOf:
 
         def qrels_of(run: Run) -> Qrels:
             if id(run) not in merged:
-                merged[id(run)] = _first([each.qrels_of(run) for each in made], names)
+                merged[id(run)] = _first([each.qrels_of(run) for each in made], names, [each.most for each in made])
             return merged[id(run)]
 
         def said(query_id: str, doc_id: str) -> str | None:
@@ -142,6 +145,7 @@ class FirstOf:
             next((each.texts for each in made if each.texts is not None), None),
             tuple(pair for each in made for pair in each.unjudged if not _known_to_any(pair, made, runs)),
             next((each.fill for each in made if each.fill), ""),
+            min(each.most for each in made),
         )
 
 
@@ -154,19 +158,22 @@ def _known_to_any(pair: Unjudged, made: Sequence[Labelling], runs: Sequence[Run]
     )
 
 
-def _first(several: Sequence[Qrels], names: Sequence[str]) -> Qrels:
-    """The judgments of several qrels, pair by pair of the first that has one."""
+def _first(several: Sequence[Qrels], names: Sequence[str], most: Sequence[float]) -> Qrels:
+    """The judgments of several qrels, pair by pair of the first that has one; ``most`` each of them could give."""
     merged: dict[str, dict[str, float]] = {}
     for qrels in several:
         for query_id, judged in qrels.to_dict().items():
             merged[query_id] = {**judged, **merged.get(query_id, {})}
     unit = {qrels.scale for qrels in several} == {"unit", "levels"}
     if unit:
-        for name, qrels in zip(names, several, strict=True):
-            if qrels.scale == "levels" and len(qrels) and not 0 <= qrels.grades.min() <= qrels.grades.max() <= 1:
+        for name, qrels, could in zip(names, several, most, strict=True):
+            if qrels.scale != "levels" or not len(qrels):
+                continue
+            top = could if math.isfinite(could) else float(qrels.grades.max())
+            if not 0 <= qrels.grades.min() <= top <= 1:
                 raise GateError(
-                    f"labels of {name} are levels up to {qrels.grades.max():g}, and others of {', '.join(names)} are "
-                    "degrees from 0 to 1: they have no common scale; use sources of one kind"
+                    f"labels of {name} are levels up to {top:g}, and others of {', '.join(names)} are degrees from 0 "
+                    "to 1: they have no common scale; use sources of one kind"
                 )
     scale: Scale = "unit" if unit else several[0].scale
     always = frozenset().union(*(qrels.always for qrels in several))

@@ -9,6 +9,7 @@ from pytest_retrieval_eval.collection.dataset import Dataset, Document
 from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import GateError, GateFailure
+from pytest_retrieval_eval.labels.erag import Erag
 from pytest_retrieval_eval.labels.grading import fill
 from pytest_retrieval_eval.labels.judged import Judged
 from pytest_retrieval_eval.labels.judging.judge import Pair
@@ -18,6 +19,7 @@ from pytest_retrieval_eval.labels.judgments import Judgment, Judgments
 from pytest_retrieval_eval.labels.pool import key_of
 from pytest_retrieval_eval.labels.source import source
 from pytest_retrieval_eval.measures.evaluate import evaluate
+from pytest_retrieval_eval.readers.callable_reader import CallableReader
 
 CORPUS = {doc: f"text of {doc}" for doc in "abcdefghij"}
 QUERIES = {"q1": "one?", "q2": "two?", "q3": {"text": "three?", "unanswerable": True}}
@@ -208,3 +210,22 @@ def test_a_measure_of_the_whole_list_looks_at_ten_ranks(store):
     assert Bench(store, hits, dataset=dataset).decide("mrr >= 0.5", **LABELS).status != "inconclusive"
     verdict = Bench(store, hits, dataset=dataset).decide("hit@11 >= 0.5", **LABELS)
     assert verdict.to_judge == (("q1", "x9"),)
+
+
+def test_a_judge_s_scale_is_what_it_could_give(store):
+    """Grades of 0 and 1 are not degrees from 0 to 1 where 2 was to be had."""
+    judge(store, {"q1": ["b", "c"], "q2": ["d"]})
+    dataset = Dataset.of(
+        queries=QUERIES, corpus=CORPUS, answers={"q1": ["text of b"]}, name="shop", qrels={"q1": ["b"]}
+    )
+
+    class Reading(Bench):
+        def labels(self, name, options):
+            reader = CallableReader(lambda query, texts: texts[0], identity="the text")
+            return Erag(reader) if name == "erag" else super().labels(name, options)
+
+    bench = Reading(store, {"q1": ["b"], "q2": ["d"]}, dataset=dataset)
+    with pytest.raises(GateError, match=r"labels of judged are levels up to 2, .* no common scale"):
+        bench.decide("hit@1 >= 0.5", labels=["judged", "erag"])
+    with pytest.raises(GateError, match="at least 3, and a source of labels=judged gives 2 at most"):
+        bench.decide("hit(rel=3)@1 >= 0.5", labels="judged")
