@@ -15,16 +15,19 @@ from pytest_retrieval_eval.collection.dataset import Corpus, Dataset
 from pytest_retrieval_eval.collection.extents import with_offsets
 from pytest_retrieval_eval.collection.queries import Queries
 from pytest_retrieval_eval.collection.run import Run
-from pytest_retrieval_eval.errors import DataError, GateError
+from pytest_retrieval_eval.errors import DataError, GateError, SettingsError
 from pytest_retrieval_eval.gates.baselines import provenance
 from pytest_retrieval_eval.gates.imported import import_retriever
-from pytest_retrieval_eval.gates.wording import counted, shown
+from pytest_retrieval_eval.gates.wording import counted, listed, shown
+from pytest_retrieval_eval.labels.texts import texts_of
 
 
 def run_retriever(arguments: argparse.Namespace, console: Console) -> int:
     """The command. What can be wrong is looked at before the first query is asked, which may take hours."""
     output = Path(arguments.output)
     _check_output(output)
+    if arguments.texts and ".run.jsonl" not in output.name:
+        raise SettingsError(f"{output}: only a *.run.jsonl keeps texts (--texts)")
     dataset = Dataset.read(arguments.dataset, split=arguments.split)
     for warning in dataset.warnings:
         console.note(warning)
@@ -42,6 +45,12 @@ def run_retriever(arguments: argparse.Namespace, console: Console) -> int:
         )
     # Hits that say which part of a document they are stay comparable when documents are cut anew.
     run = with_offsets(run, dataset.placed_chunks)
+    if arguments.texts:
+        texts, lost = texts_of(dataset, run)
+        run = run.with_texts(texts)
+        if lost:
+            count = counted(len(lost), "document has", "documents have")
+            console.note(f"{count} no text, in its hits or in the dataset, and are kept without: {listed(lost)}")
     for warning in _save(run.with_header(**provenance(run, dataset)), output):
         console.note(warning)
     if not run.returned.any():
@@ -79,6 +88,7 @@ def _ask(retriever: Any, queries: Queries, corpus: Corpus | None, arguments: arg
             batch_size=arguments.batch_size,
             concurrency=arguments.concurrency,
             corpus=corpus,
+            texts=arguments.texts,
             warmup=arguments.warmup,
             repeat=arguments.repeat,
         )

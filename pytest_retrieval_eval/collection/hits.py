@@ -52,9 +52,9 @@ class Hit:
 
     @classmethod
     def part(cls, chunk: str, score: float | None, doc_id: str | None, span: Offsets, text: str | None) -> Hit:
-        """A chunk; its text is kept where that is all that can say where it stands."""
+        """A chunk, with the text that it came with."""
         start, end = span
-        return cls(chunk, score, doc_id, start, end, text if doc_id is not None and start is None else None)
+        return cls(chunk, score, doc_id, start, end, text)
 
 
 def read_hits(result: object, where: str, *, depth: int | None = None) -> list[Hit]:

@@ -29,7 +29,7 @@ from pytest_retrieval_eval.collection.queries import Queries
 from pytest_retrieval_eval.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
-    from pytest_retrieval_eval.collection.dataset import Corpus
+    from pytest_retrieval_eval.collection.dataset import Corpus, Document
     from pytest_retrieval_eval.collection.run import Run
 
 _DEPTH_NAMES = ("limit", "k", "top_k", "depth")
@@ -47,6 +47,7 @@ def from_retriever(
     progress: bool | None = None,
     clock: Callable[[], float] = time.perf_counter,
     corpus: Corpus | None = None,
+    texts: bool = False,
     warmup: int = 0,
     repeat: int = 1,
 ) -> Run:
@@ -67,6 +68,7 @@ def from_retriever(
     first pass, the seconds the median, and an exception of any pass is kept. How the times were taken is in the run's
     header, under ``timing``.
 
+    ``texts`` keeps the texts that hits come with in the run (``Run.texts``); two texts under one id are a DataError.
     With a ``corpus``, hits that say their document and have a text, but do not say where it stands, are looked
     for there (see ``Chunks.located``); what came of it is in the run's header, under ``located``.
 
@@ -87,13 +89,13 @@ def from_retriever(
     if batch_size is not None:
         _at_least_one("batch_size", batch_size)
     asked = queries if isinstance(queries, Queries) else Queries.of(queries)
-    texts = [(query_id, asked.text(query_id)) for query_id in asked.ids]
+    questions = [(query_id, asked.text(query_id)) for query_id in asked.ids]
     call = _callable(search, int(depth), batched=batch_size is not None)
-    session = _Session(call, int(depth), batch_size is not None, clock, texts=corpus is not None)
+    session = _Session(call, int(depth), batch_size is not None, clock, texts=texts or corpus is not None)
     size = batch_size or 1
-    warm = [*islice(cycle(texts), warmup)] if texts else []
-    passes = [(_units(warm, size), True), *((_units(texts, size), False) for _ in range(repeat))]
-    with _progress(progress, len(warm) + repeat * len(texts)) as advance:
+    warm = [*islice(cycle(questions), warmup)] if questions else []
+    passes = [(_units(warm, size), True), *((_units(questions, size), False) for _ in range(repeat))]
+    with _progress(progress, len(warm) + repeat * len(questions)) as advance:
         session.ask_all(passes, concurrency, advance)
     came = None if corpus is None else _place(session.hits, corpus)
     timing = {
@@ -105,7 +107,24 @@ def from_retriever(
         **({"differing": len(session.differing)} if session.differing else {}),
     }
     run = _make_run(session, asked.ids, int(depth), name or _name(search)).with_header(timing=timing)
+    if texts:
+        run = run.with_texts(_texts_of(session.hits))
     return run if came is None else run.with_header(located=came)
+
+
+def _texts_of(found: Mapping[str, list[Hit]]) -> dict[str, Document]:
+    """The text of each document whose hits came with one."""
+    from pytest_retrieval_eval.collection.dataset import Document
+
+    texts: dict[str, Document] = {}
+    for query_id, hits in found.items():
+        for hit in hits:
+            if hit.text is not None and texts.setdefault(hit.id, Document("", hit.text)).text != hit.text:
+                raise DataError(
+                    f"query {query_id!r}: the document {hit.id!r} comes with another text than for a query before: "
+                    "texts that are kept need an id for each; return unique ids of chunks"
+                )
+    return texts
 
 
 def _units(texts: list[tuple[str, str]], size: int) -> list[Unit]:
@@ -115,7 +134,10 @@ def _units(texts: list[tuple[str, str]], size: int) -> list[Unit]:
 def _place(found: dict[str, list[Hit]], corpus: Corpus) -> str | None:
     """Give hits the offsets of their texts; a sentence on what came of it, None where no text was looked for."""
     passages = {
-        (hit.doc_id, hit.text): None for hits in found.values() for hit in hits if hit.doc_id and hit.text is not None
+        (hit.doc_id, hit.text): None
+        for hits in found.values()
+        for hit in hits
+        if hit.doc_id and hit.text is not None and hit.start is None
     }
     if not passages:
         return None
@@ -124,7 +146,7 @@ def _place(found: dict[str, list[Hit]], corpus: Corpus) -> str | None:
     places: dict[tuple[str | None, str | None], Place] = dict(zip(passages, locate(passages, corpus), strict=True))
 
     def placed(hit: Hit) -> Hit:
-        place = places.get((hit.doc_id, hit.text))
+        place = places.get((hit.doc_id, hit.text)) if hit.start is None else None
         return replace(hit, start=place.start, end=place.end) if place is not None and place.found else hit
 
     for query_id, hits in found.items():

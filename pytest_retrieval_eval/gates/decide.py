@@ -408,6 +408,7 @@ def _common(case: Case) -> dict[str, Any]:
         "dataset": side.dataset.name,
         "run": side.run.name,
         "labels": _labels_of(side, options),
+        "reader": dict(side.labels.reader()) if side.by_judgment else {},
         "where": side.where,
         "stage": options.stage or "",
         "rule": options.rule,

@@ -36,7 +36,7 @@ class Labels:
     that ``failed`` to be labelled. ``complete`` says that every document that a measure looks at has a label. ``spans``
     are the gold spans where their passages stand today, where the labels are made of them or the measure reads them.
     ``unjudged`` are pairs without a label in the first ranks of a run, and ``fill`` is the command that has them
-    judged.
+    judged. ``reader`` tells who read, where the labels are a reader's.
     """
 
     qrels: Qrels
@@ -51,6 +51,7 @@ class Labels:
     spans: Spans | None = None
     unjudged: tuple[Unjudged, ...] = ()
     fill: str = ""
+    reader: Callable[[], Mapping[str, str]] = dict
 
     def same_for(self, run: Run, other: Labels) -> bool:
         """Whether a side that was measured on ``other`` would be measured alike on these."""
@@ -121,6 +122,7 @@ def label_runs(
         texts=labelling.texts,
         unjudged=labelling.unjudged,
         fill=labelling.fill,
+        reader=labelling.reader,
         spans=current_spans(dataset, options.allow_stale)[0] if "spans" in _names(options) else None,
     )
 

@@ -263,6 +263,8 @@ class Verdict:
         slices: a verdict for each slice, worst first.
         slice, decides: of a slice, which one it is, and whether it has the queries that it takes to decide.
         members: the verdicts of a family: of a list of measures, or of what ``gate_family`` collected.
+        reader: who read, where the labels are a reader's: its ``kind``, ``model`` ("" where only digests name it) and
+            the ``digest`` of its identity; empty else, and where it has no identity.
         collected: whether a family has yet to decide; until then a verdict is truthy.
         provenance: where the numbers come from, where the bench asks for it: of ``run`` and ``reference`` name,
             source, depth, queries and header, of ``dataset`` name, path and the digests of labels, queries and corpus.
@@ -328,6 +330,7 @@ class Verdict:
     collected: bool = False
     provenance: Mapping[str, Any] = field(default_factory=dict)
     stage: str = ""
+    reader: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -362,6 +365,7 @@ class Verdict:
             result[name] = [part.to_dict() for part in result[name]]
         result["to_judge"] = [list(pair) for pair in self.to_judge]
         result["provenance"] = _copy(self.provenance)
+        result["reader"] = dict(self.reader)
         return result
 
     @classmethod

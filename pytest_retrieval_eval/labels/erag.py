@@ -95,6 +95,7 @@ class Erag:
             {"answers": lambda: chosen.answers.digest, "reader": self._digest},
             lambda run: {doc: texts[id(run)][doc] for docs in tops[id(run)].values() for doc in docs},
             most=1.0,
+            reader=self._who,
             readings_of=lambda run: {
                 (query_id, doc): readings[item]
                 for query_id, docs in asked[of_run[id(run)]].items()
@@ -138,6 +139,14 @@ class Erag:
         """The digest of the reader, for the header of a baseline; None where it has no identity."""
         identity = None if self._reader is None else self._reader.identity
         return None if identity is None else f"sha256:{identity_digest(identity)}"
+
+    def _who(self) -> dict[str, str]:
+        """The kind and model of the reader, as far as its identity names them, and the digest of it."""
+        identity, digest = None if self._reader is None else self._reader.identity, self._digest()
+        if identity is None or digest is None:
+            return {}
+        model = identity.get("model") or identity.get("name") or ""  # a model of a folder has only digests
+        return {"kind": str(identity.get("kind", "")), "model": str(model), "digest": digest}
 
     def _score(self, reading: Reading, golds: Sequence[str]) -> float:
         return best(self._metric, reading.text, golds) or 0.0  # None is for no gold answer, and there is one

@@ -49,6 +49,7 @@ class Labelling:
     it. ``texts`` gives the texts that were read of a run's documents, to be stored with a baseline. ``unjudged`` are
     pairs whose labels are missing and could be made with the command ``fill``: a gate on them is not decided. ``most``
     is the largest grade that can be given, whichever were: infinite where nobody says.
+    ``reader`` tells who read, where a reader did: its ``kind``, ``model`` and the ``digest`` of its identity.
     """
 
     qrels_of: Callable[[Run], Qrels]
@@ -60,6 +61,7 @@ class Labelling:
     unjudged: tuple[Unjudged, ...] = ()
     fill: str = ""
     most: float = math.inf
+    reader: Callable[[], Mapping[str, str]] = dict
 
 
 class LabelSource(Protocol):
@@ -146,6 +148,7 @@ class FirstOf:
             tuple(pair for each in made for pair in each.unjudged if not _known_to_any(pair, made, runs)),
             next((each.fill for each in made if each.fill), ""),
             min(each.most for each in made),
+            lambda: next((who for each in made if (who := each.reader())), {}),
         )
 
 

@@ -60,6 +60,15 @@ def pool_of(dataset: Dataset, runs: Sequence[Run], query_ids: Sequence[str], dep
     return Pool(tops, texts, changed)
 
 
+def texts_of(dataset: Dataset, run: Run) -> tuple[dict[str, Document], list[str]]:
+    """(the text of each document that a run returns, the documents whose text is nowhere)."""
+    rankings = run.rankings(run.query_ids)
+    every = list(dict.fromkeys(doc for ranking in rankings.values() for doc in ranking.docs))
+    known = {**_own_parts(dataset, run, rankings), **run.texts}
+    known |= today(dataset, [doc for doc in every if doc not in known])
+    return {doc: known[doc] for doc in every if doc in known}, [doc for doc in every if doc not in known]
+
+
 def changed_note(doc_ids: Sequence[str]) -> str:
     """The sentence on documents whose text is not the same for all runs."""
     what = "1 document" if len(doc_ids) == 1 else f"{len(doc_ids)} documents"

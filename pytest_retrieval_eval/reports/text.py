@@ -37,7 +37,7 @@ def headline(verdict: Verdict) -> str:
     if verdict.unit:
         about.append(f"unit {verdict.unit}")
     if verdict.labels not in ("", "qrels") and verdict.status != "error":
-        about.append(f"labels {shown(verdict.labels, 60)}")
+        about.append(f"labels {shown(verdict.labels, 60)}{_reader(verdict)}")
     if verdict.label_scale != "levels":
         about.append(f"labels on the {verdict.label_scale} scale")
     if verdict.stage:
@@ -50,6 +50,15 @@ def headline(verdict: Verdict) -> str:
     tail = f" ({', '.join(about)})" if about else ""
     reason = shown(verdict.reason, 2000).rstrip(".")
     return f"{shown(verdict.gate, 100)}: {verdict.status.upper()}. {reason}{tail}"
+
+
+def _reader(verdict: Verdict) -> str:
+    """Who read, in the words that `pytest-retrieval-eval cache stats` has for it."""
+    who = verdict.reader
+    if not who:
+        return ""
+    named = " ".join(shown(text, 40) for text in (who["kind"], who["model"]) if text)
+    return f" by the reader {named} {who['digest'].removeprefix('sha256:')[:12]}"
 
 
 def summary_line(verdict: Verdict) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -239,3 +240,35 @@ def test_the_program_in_a_process_of_its_own(process, files, here):
     header, *rows = (here / "new" / "x.run.jsonl").read_text(encoding="utf-8").splitlines()
     assert json.loads(header)["retriever"] == "app.search:search"
     assert len(rows) == 6
+
+
+def test_texts_are_kept_as_the_hits_have_them_else_as_the_dataset_has(ask, dataset):
+    (Path(dataset) / "corpus.jsonl").write_text(
+        '{"_id": "a", "title": "A", "text": "of the corpus"}\n{"_id": "b", "title": "B", "text": "of the corpus too"}\n'
+    )
+    source = """
+def search(text):
+    return [{"id": "a", "text": "as it was found"}, {"id": "b"}, {"id": "gone"}]
+"""
+    result = ask(source, "search", "--texts")
+    assert result.status == 0
+    assert "1 document has no text" in result.err
+    kept = Run.read("cand.run.jsonl.gz").texts
+    assert {doc: (each.title, each.text) for doc, each in kept.items()} == {
+        "a": ("", "as it was found"),
+        "b": ("B", "of the corpus too"),
+    }
+    ask(source)
+    assert Run.read("cand.run.jsonl.gz").texts == {}
+
+
+def test_texts_that_cannot_be_kept(ask):
+    result = ask(SEARCH, "search", "--texts", output="cand.trec")
+    assert (result.status, result.err) == (
+        2,
+        "pytest-retrieval-eval run: cand.trec: only a *.run.jsonl keeps texts (--texts)\n",
+    )
+    changing = "def search(text):\n    return [{'id': 'a', 'text': text}]\n"
+    result = ask(changing, "search", "--texts")
+    assert result.status == 2
+    assert "the document 'a' comes with another text than for a query before" in result.err

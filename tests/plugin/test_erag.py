@@ -6,6 +6,9 @@ import json
 
 import pytest
 
+from pytest_retrieval_eval.readers.callable_reader import CallableReader
+from pytest_retrieval_eval.readers.reading import identity_digest
+
 CORPUS = {"a": "14 days", "b": "It rains", "c": "Ask in Graz", "d": "two weeks", "e": "Umeå"}
 ANSWERS = {"q1": ["14 days"], "q2": ["rains", "it rains!"], "q3": ["Two weeks"], "q4": ["umeå"]}
 #: The labels of these lists are 1 0, 0 1, 0 0 1 and none: hit@2 is 0.5, hit@1 0.25.
@@ -97,6 +100,24 @@ def test_four_processes_make_as_many_calls_as_one(reading):
     # Two of q1, two of q2, three of q3, none of q4; the metric and the measure ask for nothing more.
     assert len(reading.calls) == len(set(reading.calls)) == 7
     result.stdout.re_match_lines([r"reader: \d+ hits?, \d+ miss(es)?.*, 7 calls, tokens unknown, \d+\.\d s"])
+
+
+def test_the_verdict_and_the_report_name_the_reader(reading):
+    reading.run("--retrieval-json=report.json").assert_outcomes(passed=4)
+    report = json.loads((reading.path / "report.json").read_text())
+    readers = [test["verdicts"][0]["reader"] for test in report["tests"]]
+    identity = CallableReader(len, identity="the document itself, v1").identity
+    expected = {"kind": "callable", "model": "the document itself, v1", "digest": f"sha256:{identity_digest(identity)}"}
+    assert readers == [expected] * 4
+    reading.project.test(TEST.replace(">= 0.7", ">= 0.9"))
+    result = reading.run()
+    result.stdout.fnmatch_lines(
+        [f"*labels erag by the reader callable the document itself, v1 {expected['digest'][7:19]},*"]
+    )
+    reading.project.test(TEST.replace('labels="erag"', "").replace(', answer_metric="f1"', ""))
+    reading.run("--retrieval-json=report.json")
+    report = json.loads((reading.path / "report.json").read_text())
+    assert [test["verdicts"][0]["reader"] for test in report["tests"]] == [{}] * 4
 
 
 def test_each_pair_is_read_once_and_never_again(reading):

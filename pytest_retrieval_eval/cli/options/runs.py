@@ -36,6 +36,12 @@ def _add_run(parser: Parser) -> None:
         help="Ask an asynchronous retriever N queries at a time (default: 8).",
     )
     add(
+        "--texts",
+        action="store_true",
+        help="Keep the texts of the returned documents with the run, for labels that are made from texts: those that "
+        "hits come with, else of the dataset.",
+    )
+    add(
         "--warmup",
         type=count,
         default=0,
