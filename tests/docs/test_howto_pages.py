@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import doctest
+import re
 
 import pytest
+import yaml
 from fakeserver import FakeServer, says
 from support import ROOT
+
+from pytest_retrieval_eval.readers.config import reader_from
+from pytest_retrieval_eval.readers.store import MODES
 
 
 @pytest.mark.parametrize(
@@ -65,3 +70,15 @@ def test_the_sessions_with_a_model_are_real(tmp_path, monkeypatch):
     found = doctest.testfile(str(ROOT / "docs" / "how-to" / "readers.md"), module_relative=False)
     assert found.attempted >= 10
     assert found.failed == 0
+
+
+def test_the_settings_that_the_page_of_readers_shows_make_readers():
+    text = (ROOT / "docs" / "how-to" / "readers.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    settings = [yaml.safe_load(block) for block in blocks]
+    assert [each["kind"] for each in settings] == ["causal", "server", "ray"]
+    for each in settings:
+        reader_from(each).close()
+    for command in re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        for option in re.findall(r"--retrieval-cache-mode=(\w+)", command):
+            assert option in MODES
