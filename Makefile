@@ -1,7 +1,7 @@
 # make demo   the bundled example: a green suite, then the same suite after a refactor that hurts
 # make test   every test
 # make lint   ruff and mypy
-# make bench  the benchmarks of speed (minutes)
+# make bench  the benchmarks of speed (a quarter of an hour), and a table of their figures and targets
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
@@ -19,12 +19,8 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(VENV)/.test
-	$(BIN)/python benchmarks/statistics.py
-	$(BIN)/python benchmarks/measures.py
-	$(BIN)/python benchmarks/session.py
-	$(BIN)/python benchmarks/spans.py
-	$(BIN)/python benchmarks/erag.py
+bench: $(VENV)/.bench
+	$(BIN)/python benchmarks/all.py $(ARGS)
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or newer is needed, this is " + sys.version)'

@@ -1,6 +1,6 @@
 """What it costs to read a large folder of judgments.
 
-    python benchmarks/judgments.py [--rows N]
+    python benchmarks/judgments.py [--rows N] [--json PATH]
 
 766,350 rows of one judge, 62 documents of each query, as they are written here. Each reading is a
 process of its own: CPU time and peak memory with all that it imports, first from the text and then through the index.
@@ -24,6 +24,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from benchmarks.figures import Figures, json_option
 from pytest_retrieval_eval.labels.judging.judges import CallableJudge
 from pytest_retrieval_eval.labels.judging.replies import Scale
 from pytest_retrieval_eval.labels.judgments import Judgment, Judgments
@@ -71,7 +72,9 @@ def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=766_350)
-    rows = parser.parse_args().rows
+    json_option(parser)
+    arguments = parser.parse_args()
+    rows, figures = arguments.rows, Figures()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "judgments"
         name = fill(folder, rows)
@@ -81,8 +84,13 @@ def main() -> int:
         print("text ", text)
         print("index", index)
         print("index", again)
-    wrong = text["seconds"] >= 4 or text["MB"] >= 300 or min(index["seconds"], again["seconds"]) >= 1
-    return int(wrong or text["rows"] != rows)
+    if text["rows"] != rows:
+        raise SystemExit(f"{text['rows']} rows were read of {rows}")
+    figures.bound(f"{rows:,} judgments read from text, s", text["seconds"], 4)
+    figures.bound(f"{rows:,} judgments read from text: peak memory, MB", text["MB"], 300)
+    figures.bound(f"{rows:,} judgments read through the index, s", min(index["seconds"], again["seconds"]), 1)
+    figures.write(arguments.json)
+    return figures.status
 
 
 if __name__ == "__main__":

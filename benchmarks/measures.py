@@ -1,6 +1,6 @@
 """From runs to per-query values, beside the peers: from files, from dictionaries, and the evaluation alone.
 
-    python benchmarks/measures.py [--quick] [--only M ranx …] [--repeat N]
+    python benchmarks/measures.py [--quick] [--only M ranx …] [--repeat N] [--json PATH]
 
 Runs are generated: S is 300 queries × 100 documents, M 6,980 × 1,000, G 50 × 1,000 with 1,300 judgments a query, L
 100,000 × 100. From a file each side is a process of its own: CPU time with all that it imports, and peak memory, as
@@ -30,6 +30,8 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+
+from benchmarks.figures import Figures, json_option, median
 
 # queries, documents and judgments of each query
 SHAPES = {"S": (300, 100, 4), "G": (50, 1000, 1300), "M": (6980, 1000, 1), "L": (100_000, 100, 1)}
@@ -124,13 +126,6 @@ def child(command: Sequence[str], environment: dict[str, str]) -> tuple[float, f
             errors.seek(0)
             raise SystemExit(f"{' '.join(command)[:60]} … failed:\n{errors.read().decode()}")
     return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
-
-
-def median(values: Sequence[float]) -> float:
-    """The middle value."""
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
 def sides(quick: bool, only: set[str]) -> list[str]:
@@ -257,9 +252,8 @@ def in_memory(names: list[str], repeat: int, qrels_path: Path, run_path: Path) -
     return {part: {side: median(times[part, side]) for side in sides} for part, sides in works.items()}
 
 
-def report(part: str, shape: str, times: dict[str, tuple[float, float] | float]) -> bool:
-    """Print the sides; whether a target was missed."""
-    missed = False
+def report(figures: Figures, part: str, shape: str, times: dict[str, tuple[float, float] | float]) -> None:
+    """Print the sides, and keep them as figures."""
     cells = {side: found if isinstance(found, tuple) else (found, None) for side, found in times.items()}
     ours, peak = cells["ours"]
     print(f"\n{shape}, {PARTS[part]}")
@@ -267,18 +261,12 @@ def report(part: str, shape: str, times: dict[str, tuple[float, float] | float])
         shown = f"  {memory:7.0f} MB" if memory is not None else ""
         line = f"  {side:<12}{seconds * 1e3:10.1f} ms{shown}"
         if side != "ours":
-            line += f"  {seconds / ours:8.2f} × ours"
-        least = TARGETS.get((part, shape, side))
-        if least is not None:
-            met = seconds / ours >= least
-            missed |= not met
-            line += f"  (at least {least:.2f}: {'met' if met else 'MISSED'})"
-        if side == "ours" and peak is not None and shape in PEAKS:
-            met = peak <= PEAKS[shape]
-            missed |= not met
-            line += f"  (at most {PEAKS[shape]:.0f} MB: {'met' if met else 'MISSED'})"
-        print(line, flush=True)
-    return missed
+            what = f"{shape}, {PARTS[part]}: {side}, ms"
+            found = figures.ratio(what, ours * 1e3, seconds * 1e3, TARGETS.get((part, shape, side)))
+            line += f"  {found.ratio:8.2f} × ours  {found.verdict}"
+        elif peak is not None:
+            line += f"  {figures.bound(f'{shape}, {PARTS[part]}: peak memory, MB', peak, PEAKS.get(shape)).verdict}"
+        print(line.rstrip(), flush=True)
 
 
 def main() -> int:
@@ -287,6 +275,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="S and G, without ranx")
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="shapes, peers, parts (file, memory)")
     parser.add_argument("--repeat", type=int, help="how often each side has its turn")
+    json_option(parser)
     parser.add_argument("--inner", nargs=4, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.inner:
@@ -300,7 +289,7 @@ def main() -> int:
     shapes = [shape for shape in SHAPES if shape in only] or (["S", "G"] if arguments.quick else list(SHAPES))
     names = sides(arguments.quick, only - {*SHAPES, "file", "memory"})
     parts = only & {"file", "memory"} or {"file", "memory"}
-    missed = False
+    figures = Figures()
     with tempfile.TemporaryDirectory() as folder:
         for shape in shapes:
             # In a process of its own, so that this one stays small.
@@ -310,15 +299,16 @@ def main() -> int:
             qrels, run = Path(folder, f"{shape}.qrels"), Path(folder, f"{shape}.trec")
             repeat = arguments.repeat or REPEAT[shape]
             if "file" in parts:
-                missed |= report("file", shape, dict(from_files(shape, names, repeat, qrels, run)))
+                report(figures, "file", shape, dict(from_files(shape, names, repeat, qrels, run)))
             if "memory" in parts and shape != "L":
                 more = repeat * (3 if shape in "SG" else 1)
                 command = [sys.executable, __file__, "--inner", ",".join(names), str(more), str(qrels), str(run)]
                 done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
                 for part, times in json.loads(done.stdout.splitlines()[-1]).items():
-                    missed |= report(part, shape, times)
+                    report(figures, part, shape, times)
             run.unlink()
-    return int(missed)
+    figures.write(arguments.json)
+    return figures.status
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What twenty gates cost a pytest session, above a session without them.
 
-    python benchmarks/session.py [--repeat N]
+    python benchmarks/session.py [--repeat N] [--json PATH]
 
 A project of 300 queries × 100 documents with a stored baseline; twenty gates compare a run with it. Beside it the same
 number of plain tests, without this plugin. Each session is a process: CPU time with all that it imports. The sides take
@@ -24,7 +24,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from benchmarks.measures import child, median
+from benchmarks.figures import Figures, json_option, median
+from benchmarks.measures import child
 
 MOST = 0.5
 GATES = ("recall_at(5)", "recall_at(100)", "ndcg_at(10)", "mrr_at(10)", 'metric("map")')
@@ -61,7 +62,9 @@ def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeat", type=int, default=7)
-    repeat = parser.parse_args().repeat
+    json_option(parser)
+    arguments = parser.parse_args()
+    repeat = arguments.repeat
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         project(folder)
@@ -84,11 +87,16 @@ def main() -> int:
         turns = [{name: child(command, environment)[0] for name, command in sides.items()} for _ in range(repeat)]
         os.chdir(ROOT)
     gates, plain = (median([turn[name] for turn in turns]) for name in sides)
-    met = gates - plain <= MOST
+    figures = Figures()
+    figures.ratio("a pytest session with 20 gates on S: 20 plain tests, ms", gates * 1e3, plain * 1e3)
+    more = figures.bound("20 gates on S above 20 plain tests, s", gates - plain, MOST)
     print(f"20 gates {gates * 1e3:.0f} ms, 20 plain tests {plain * 1e3:.0f} ms: {gates / plain:.2f} ×")
-    print(f"difference {gates - plain:.3f} s (at most {MOST}: {'met' if met else 'MISSED'})")
-    print("scipy.stats is not imported" if not scipy else "scipy.stats is imported, or the gates failed: MISSED")
-    return int(not met or bool(scipy))
+    print(f"difference {more.ours:.3f} s {more.verdict}")
+    if scipy:
+        raise SystemExit("scipy.stats is imported, or the gates failed")
+    print("scipy.stats is not imported")
+    figures.write(arguments.json)
+    return figures.status
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Processor time of the measures of gold spans, beside a loop over queries, spans and intervals in plain Python.
 
-    python benchmarks/spans.py [QUERIES]
+    python benchmarks/spans.py [--queries N] [--json PATH]
 
 10,000 queries with 3 gold spans each, 100 chunks a list from documents of which some have gold, 15 % of them
 overlapping their neighbours; every measure at k = 100. The loop is run on a part of the queries and its time scaled up;
@@ -9,12 +9,19 @@ both must agree.
 
 from __future__ import annotations
 
+import os
 import sys
+
+if __name__ == "__main__":  # this folder's statistics.py would hide the standard library's
+    sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+import argparse
 import time
 from math import log2
 
 import numpy as np
 
+from benchmarks.figures import Figures, json_option
 from pytest_retrieval_eval import Run, Spans, evaluate
 from pytest_retrieval_eval.collection.columns import Chunks as Parts
 from pytest_retrieval_eval.collection.columns import Columns
@@ -98,8 +105,12 @@ def loop(spans: Spans, hits: list[tuple[str, int, int]], query: str) -> list[flo
     ]
 
 
-def main() -> None:
-    queries = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--queries", type=int, default=10_000)
+    json_option(parser)
+    arguments = parser.parse_args()
+    queries, figures = arguments.queries, Figures()
     run, spans, lists = world(queries)
     begin = time.process_time()
     found = evaluate(None, run, NAMES, spans=spans)
@@ -111,12 +122,17 @@ def main() -> None:
         if not np.allclose(found[name].values[: len(slow)], [row[place] for row in slow], atol=1e-9):
             raise SystemExit(f"{name}: the loop has other values")
     print(f"{queries:,} queries x {CHUNKS} chunks x {GOLD} spans, {len(NAMES)} measures at k = {K}: {fast:.2f} s")
+    size = f"{queries:,} queries × {CHUNKS} chunks"
+    figures.ratio(f"measures of gold spans, {size}: a plain loop, s", fast, loops)
     print(f"plain loop (from {len(slow)} queries): {loops:.2f} s, {loops / fast:.1f} times as long")
     begin = time.process_time()
     evaluate(None, run, [name.replace(f"@{K}", "@10") for name in NAMES], spans=spans)
     again = time.process_time() - begin
+    figures.ratio(f"the next measures of gold spans, {size}: a plain loop, s", again, loops)
     print(f"the next measures of the same run: {again:.2f} s; the loop takes {loops / again:.1f} times as long")
+    figures.write(arguments.json)
+    return figures.status
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,6 +1,6 @@
 """Paired tests and bootstrap intervals beside scipy's (and ranx's, if installed), in one process.
 
-    python benchmarks/statistics.py [--quick]
+    python benchmarks/statistics.py [--quick] [--json PATH]
 
 Prints medians of CPU time and their ratios beside the ratios to reach; exits with 1 where one is missed. The
 two sides take turns, so that a busy machine slows both. Quick: fewer runs, and no 6,980 queries.
@@ -29,6 +29,7 @@ import numpy as np
 import scipy
 import scipy.stats
 
+from benchmarks.figures import Figures, json_option, median
 from pytest_retrieval_eval.stats import bootstrap_mean, randomization_test, t_test
 
 RESAMPLES, MANY = 10_000, 100_000
@@ -43,10 +44,6 @@ BOOTSTRAP_OVER_SCIPY = {50: 1.7, 300: 3.0, 6980: 4.0}
 def differences(n: int) -> np.ndarray:
     """Differences as of nDCG: most queries differ, on no lattice."""
     return np.random.default_rng(1).normal(0.01, 0.1, n)
-
-
-def median(times: list[float]) -> float:
-    return float(np.median(times))
 
 
 def side_by_side(ours: Callable[[], object], theirs: Callable[[], object], runs: int) -> tuple[float, float]:
@@ -89,21 +86,19 @@ def ranx_flips() -> Callable[[np.ndarray, np.ndarray, int], object] | None:
 
 
 class Table:
-    """Rows of two medians and their ratio; remembers whether any ratio fell short."""
+    """Rows of two medians and their ratio, which are kept as figures."""
 
     def __init__(self) -> None:
-        self.missed: list[str] = []
+        self.figures = Figures()
         print(f"{'what':<34} {'n':>6} {'ours':>11} {'theirs':>11} {'ratio':>8} {'target':>7}")
 
     def row(self, what: str, n: int, ours: float, theirs: float, target: float | None) -> None:
-        ratio = theirs / ours
+        found = self.figures.ratio(f"{what}, n = {n}, ms", ours * 1e3, theirs * 1e3, target)
         wanted = "" if target is None else f"{target:g}"
         print(
-            f"{what:<34} {n:>6} {ours * 1e3:>8.3f} ms {theirs * 1e3:>8.2f} ms {ratio:>8.1f} {wanted:>7}",
+            f"{what:<34} {n:>6} {ours * 1e3:>8.3f} ms {theirs * 1e3:>8.2f} ms {found.ratio:>8.1f} {wanted:>7}",
             flush=True,
         )
-        if target is not None and ratio < target:
-            self.missed.append(f"{what}, n = {n}: {ratio:.1f} of {target:g}")
 
 
 def resampled(
@@ -140,7 +135,9 @@ def resampled(
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="fewer runs, no 6,980 queries")
-    quick = parser.parse_args().quick
+    json_option(parser)
+    arguments = parser.parse_args()
+    quick = arguments.quick
     warnings.simplefilter("ignore")
     print(f"numpy {np.__version__}, scipy {scipy.__version__}, {RESAMPLES:,} resamples, CPU time, medians")
 
@@ -182,9 +179,11 @@ def main() -> int:
 
     if ranx is None:
         print("\nranx is not installed: not compared")
-    for line in table.missed:
-        print(f"MISSED {line}")
-    return 1 if table.missed else 0
+    for figure in table.figures.found:
+        if figure.met is False:
+            print(f"MISSED {figure.what}: {figure.ratio:.1f} of {figure.target:g}")
+    table.figures.write(arguments.json)
+    return table.figures.status
 
 
 if __name__ == "__main__":

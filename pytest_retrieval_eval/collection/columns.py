@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _ROWS = 1 << 15  # rows that are located at once: their columns stay in the processor's cache
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Chunks:
     """Which part of which document each row is; None, and -1, where a row does not say."""
 
@@ -40,7 +40,7 @@ class Chunks:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Columns:
     """The lists of a run; list i has the rows ``bounds[i]`` … ``bounds[i + 1]``, best first.
 

@@ -7,8 +7,7 @@ nobody judged is one key and one look into a bitmap, and the result is as small 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,8 +30,7 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64] | npt.NDArray[np.float32]
 
 
-@dataclass(frozen=True)
-class Located:
+class Located(NamedTuple):
     """The judged documents that a run returned, and how much it returned for each judged query.
 
     Per document found, ordered by ``row``: ``row`` (its row in the qrels), ``rank`` (1-based), ``tie_first``

@@ -52,7 +52,7 @@ _QUERY_KEYS = ("query_id", "query-id", "qid", "topic")
 _DOC_KEYS = ("doc_id", "corpus-id", "corpus_id", "docid", "docno", "document_id", "id")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class RunFile:
     """What a run file says."""
 

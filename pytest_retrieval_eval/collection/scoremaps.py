@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from itertools import chain, pairwise, repeat
 from operator import contains, methodcaller
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -207,8 +206,7 @@ def _each(maps: Collection[Mapping[Any, Any]], count: int) -> npt.NDArray[np.flo
         return np.array([np.nan])
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class _Judged:
+class _Judged(NamedTuple):
     """The judged documents of each query; ``integers`` has, by row, those whose text is one; ``rows`` are theirs."""
 
     texts: list[list[str]]

@@ -88,7 +88,7 @@ class TrecBlock(Block):
 Span = tuple[Ints, Ints]  # starts and lengths
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Lines:
     """Rows found in the lines of the buffer up to ``end``."""
 

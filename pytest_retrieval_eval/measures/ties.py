@@ -9,8 +9,7 @@ its documents are relevant.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -49,8 +48,7 @@ class Groups:
         return ahead
 
 
-@dataclass(frozen=True, slots=True)
-class _Groups:
+class _Groups(NamedTuple):
     """Tied groups that hold a relevant document; ``before`` counts the relevant ones ahead."""
 
     query: Ints
