@@ -135,7 +135,9 @@ def main() -> int:
     said += ", so that other work took part of the machine.\n" if max(loads) > 1.5 else ".\n"
     if arguments.quick:
         said += "Quick: without large inputs and slow peers.\n"
-    said += f"Peers: {', '.join(here)}.\n" + (f"Not here, and not compared: {', '.join(absent)}.\n" if absent else "")
+    left_out = [name for name in BENCHMARKS if name not in arguments.only]
+    said += f"Not measured: {', '.join(left_out)}.\n" if left_out else ""
+    said += f"Peers here: {', '.join(here)}." + (f" Not here: {', '.join(absent)}.\n" if absent else "\n")
     said += "".join(f"Failed: {sentence}.\n" for sentence in failed)
     text = said + "\n" + "\n".join(parts)
     print(f"\n{text}\n{missed} targets missed")
