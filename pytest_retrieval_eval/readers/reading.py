@@ -40,7 +40,8 @@ class Passage:
 class Item:
     """One question to a reader: a query and the documents to answer from, in order.
 
-    ``repetition`` numbers further readings of the same question, for readers that sample.
+    ``repetition`` numbers further readings of the same question: a judge that grades again, a question that is written
+    anew. Labels are made from the first.
     """
 
     query: str
