@@ -90,6 +90,7 @@ class Judgments:
         self._how = check_contradictions(contradictions)
         self._tables: dict[str, Table] = {}
         self._known: dict[str, KeptJudge] | None = None
+        self._kinds: dict[tuple[float, str], Grade] = {}
         if self.folder.exists() and not self.folder.is_dir():
             raise SettingsError(f"{self.folder} is a file; expected a folder of judgments")
 
@@ -145,8 +146,11 @@ class Judgments:
         """The grades of one query, those of people before those of the judges, in their order."""
         found: dict[Key, Grade] = {}
         for name in (HUMAN, *(kept.name for kept in self.chosen)):
-            for key, grade in self.table(name).of_query(query_id).items():
-                found.setdefault(key, Grade(grade, name))
+            given = self.table(name).of_query(query_id)
+            # A grade of one judge is one object, of whatever many pairs: there may be hundreds of thousands.
+            kinds = {grade: self._kinds.setdefault((grade, name), Grade(grade, name)) for grade in set(given.values())}
+            for key, grade in given.items():
+                found.setdefault(key, kinds[grade])
         return found
 
     def grade(self, key: Key) -> Grade | None:

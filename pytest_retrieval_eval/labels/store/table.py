@@ -69,10 +69,12 @@ class Columns:
             return {}
         rows = slice(*self.offsets[at : at + 2].tolist())
         docs, grades = self.docs.strings(rows), self.grades[rows].tolist()
-        hashes = zip(self.qh[rows].tolist(), self.dh[rows].tolist(), strict=True)
+        of_query = self.qh[rows].tolist()
+        texts = {qh: f"{qh:016x}" for qh in set(of_query)}  # the same text for all of its rows, if it never changed
+        of_doc = self.dh[rows].astype(">u8").tobytes().hex()
         return {
-            (query_id, f"{qh:016x}", doc, f"{dh:016x}"): grade
-            for (qh, dh), doc, grade in zip(hashes, docs, grades, strict=True)
+            (query_id, texts[qh], doc, of_doc[at : at + 16]): grade
+            for qh, doc, at, grade in zip(of_query, docs, range(0, len(of_doc), 16), grades, strict=True)
         }
 
 
