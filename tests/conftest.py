@@ -16,6 +16,9 @@ import pytest_retrieval_eval.gatefile
 import pytest_retrieval_eval.gates.measured
 import pytest_retrieval_eval.readers.absent
 import pytest_retrieval_eval.reports.terminal  # noqa: F401
+from pytest_retrieval_eval.measures import registry
+
+registry.definitions()  # the rooms of measures are part of the engine
 
 
 @pytest.fixture(autouse=True)

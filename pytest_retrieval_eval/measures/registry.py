@@ -10,6 +10,7 @@ import importlib
 import os
 import re
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -160,6 +161,7 @@ _unread = [
     ENTRY_POINTS,
 ]
 _changes = 0
+_reading = threading.RLock()  # gates may be compared in several threads
 
 
 def _read_on() -> bool:
@@ -168,15 +170,20 @@ def _read_on() -> bool:
     Names are looked up in what has been read, and only an unknown one has the rest read. So a process imports the
     rooms of common measures, and not what is read of times, roles or traces, until somebody names a measure of those.
     """
-    if not _unread:
-        return False
-    room = _unread.pop(0)
-    if room != ENTRY_POINTS:
-        for one in importlib.import_module(f"pytest_retrieval_eval.measures.{room}").MEASURES:
+    with _reading:
+        if not _unread:
+            return False
+        room = _unread[0]
+        if room == ENTRY_POINTS:
+            del _unread[0]  # what packages register has the rest read
+            if _is_offered():
+                _broken.extend(importlib.import_module("pytest_retrieval_eval.measures.extending").add_entry_points())
+            return True
+        measures = importlib.import_module(f"pytest_retrieval_eval.measures.{room}").MEASURES
+        del _unread[0]  # not before: what could not be imported is an error each time, and no unknown name
+        for one in measures:
             _add(one)
-    elif _is_offered():
-        _broken.extend(importlib.import_module("pytest_retrieval_eval.measures.extending").add_entry_points())
-    return True
+        return True
 
 
 def _read_all() -> None:
@@ -277,12 +284,16 @@ def definition(name: str) -> Definition:
 def find(word: str, *, stem: bool = False) -> Definition | None:
     """What a word names: a measure's name or other spelling; with ``stem`` a name before ``_k``."""
     low = word.casefold()
-    while True:
-        name = _stems.get(low) if stem else (low if low in _definitions else _spellings.get(low))
-        if name is not None:
-            return _definitions[name]
-        if not _read_on():
-            return None
+    name = _named(low, stem=stem)
+    if name is None:
+        with _reading:
+            while (name := _named(low, stem=stem)) is None and _read_on():
+                pass
+    return None if name is None else _definitions[name]
+
+
+def _named(low: str, *, stem: bool) -> str | None:
+    return _stems.get(low) if stem else (low if low in _definitions else _spellings.get(low))
 
 
 def reading(text: str) -> str | None:

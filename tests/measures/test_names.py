@@ -381,3 +381,24 @@ def test_common_measures_do_without_what_others_read() -> None:
         "latency.p95 calls.max gm(map)",
         "unknown measure lattency.p95: did you mean latency.p95?",
     ]
+
+
+def test_names_are_found_by_several_threads_at_once() -> None:
+    code = """
+        import sys, threading
+        sys.setswitchinterval(1e-6)
+        from pytest_retrieval_eval.measures.names import Measure
+        names = ("calls.max", "leaks@3", "abstention.recall", "latency.p95") * 4
+        together = threading.Barrier(len(names))
+        def parse(name):
+            together.wait()
+            Measure.parse(name)
+            print(name)
+        threads = [threading.Thread(target=parse, args=(name,)) for name in names]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)
+    assert (done.stdout.count("\n"), done.stderr) == (16, "")
