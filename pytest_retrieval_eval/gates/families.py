@@ -12,8 +12,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean
+from pytest_retrieval_eval.gates.case import Case, Known, measured_case
 from pytest_retrieval_eval.gates.corrections import NAMES
-from pytest_retrieval_eval.gates.decide import Case, Known, concluded, decide_cases, measured_case, record_error
+from pytest_retrieval_eval.gates.decide import concluded, decide_cases, record_error
 from pytest_retrieval_eval.gates.defaults import name_defaults
 from pytest_retrieval_eval.gates.gate import Gate
 from pytest_retrieval_eval.gates.options import Options

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from pytest_retrieval_eval.errors import GateError, SettingsError
-from pytest_retrieval_eval.gates.decide import Known, check, measure_candidate, record_error
+from pytest_retrieval_eval.gates.case import Known, measure_candidate
+from pytest_retrieval_eval.gates.decide import check, record_error
 from pytest_retrieval_eval.gates.defaults import name_defaults
 from pytest_retrieval_eval.gates.families import check_gates
 from pytest_retrieval_eval.gates.gate import Gate, Operator
