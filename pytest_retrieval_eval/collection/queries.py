@@ -32,6 +32,7 @@ class _Query:
     tags: Mapping[str, object]
     unanswerable: bool
     roles: tuple[str, ...] | None
+    hops: tuple[tuple[str, ...], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -55,7 +56,7 @@ class Queries:
 
         JSON Lines: one object per query with ``_id`` (or ``query_id``, ``id``), ``text`` (or ``query``), and
         optional ``tags`` {…} and ``metadata`` {…} (both can be selected on; tags win), ``unanswerable`` true
-        or false, ``roles`` [...]. Other keys are ignored. A table may begin with a header line.
+        or false, ``roles`` [...], ``hops`` [[...], ...]. Other keys are ignored. A table may begin with a header line.
 
         An id that stands twice, a query without text, and a file without queries raise DataError.
         ``normalize_ids`` brings ids to Unicode form NFC.
@@ -122,6 +123,10 @@ class Queries:
     def says_roles(self, query_id: str) -> bool:
         """Whether the query says who asks it: ``[]`` says that it is somebody without a role."""
         return self._get(query_id).roles is not None
+
+    def hops(self, query_id: str) -> tuple[tuple[str, ...], ...] | None:
+        """The documents that each hop needs, in the order of the hops; None where the query does not say."""
+        return self._get(query_id).hops
 
     def select(self, where: Mapping[str, object]) -> frozenset[str]:
         """The ids of the queries whose tags have these values.
@@ -225,7 +230,9 @@ class QueriesBuilder:
             raise DataError(
                 f"{where}: unanswerable of query {key!r} is {excerpt(unanswerable)}; expected true or false"
             )
-        self._by_id[key] = _Query(text, tags, bool(unanswerable), roles_of(row.get("roles"), f"query {key!r}", where))
+        roles = roles_of(row.get("roles"), f"query {key!r}", where)
+        hops = _hops_of(row.get("hops"), f"query {key!r}", where)
+        self._by_id[key] = _Query(text, tags, bool(unanswerable), roles, hops)
         self._places[key] = where
         return key
 
@@ -315,6 +322,19 @@ def roles_of(value: object, whose: str, where: str) -> tuple[str, ...] | None:
     if isinstance(value, (list, tuple)) and all(isinstance(role, str) for role in value):
         return tuple(value)
     raise DataError(f"{where}: the roles of {whose} are {excerpt(value)}; expected a list of strings")
+
+
+def _hops_of(value: object, whose: str, where: str) -> tuple[tuple[str, ...], ...] | None:
+    """The documents of each hop that a query names; None where it does not say."""
+    if value is None:
+        return None
+    if isinstance(value, (list, tuple)) and value and all(isinstance(hop, (list, tuple)) and hop for hop in value):
+        ids = JsonIds()
+        return tuple(tuple(ids(doc, f"{where}, hops of {whose}") for doc in hop) for hop in value)
+    raise DataError(
+        f"{where}: the hops of {whose} are {excerpt(value)}; expected a list with the ids of the documents of each "
+        'hop, such as [["d4"], ["d2"]]'
+    )
 
 
 def _table(path: PathLike) -> Iterator[tuple[int, str, str]]:

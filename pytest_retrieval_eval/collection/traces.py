@@ -166,6 +166,16 @@ class Traces(Mapping[str, "tuple[Call, ...]"]):
         return cls.of({query: _langchain(root, f"query {query!r}") for query, root in trees.items()}, name=name)
 
     @classmethod
+    def of_llamaindex(cls, events: Mapping[str, Iterable[object]], *, name: str = "") -> Traces:
+        """Traces of LlamaIndex' events (query id → the events of its own), known by their shape.
+
+        A call is a ``RetrievalStartEvent`` with the ``RetrievalEndEvent`` of the same ``span_id``: its question is
+        ``str_or_query_bundle``, its hits are ``nodes``, and its time is that between the two ``timestamp``. Events of
+        other kinds are passed over.
+        """
+        return cls.of({query: _llamaindex(each, f"query {query!r}") for query, each in events.items()}, name=name)
+
+    @classmethod
     def of_spans(cls, spans: object, *, query_key: str = "query_id", name: str = "") -> Traces:
         """Traces of OpenTelemetry's spans with the attributes of OpenInference, as OTLP's JSON has them, or as a list
         of spans.
@@ -334,6 +344,39 @@ def _langchain(root: object, where: str) -> list[dict[str, object]]:
     else:
         found.reverse()  # the stack gave the last child first
     return [call for _, call in found]
+
+
+def _llamaindex(events: Iterable[object], where: str) -> list[dict[str, object]]:
+    calls: list[dict[str, object]] = []
+    begun: dict[object, list[tuple[dict[str, object], Any]]] = {}
+    for event in events:
+        named = _field(event, "class_name")
+        kind = named() if callable(named) else named
+        span = _field(event, "span_id")
+        if kind == "RetrievalStartEvent":
+            asked = _field(event, "str_or_query_bundle")
+            question = asked if isinstance(asked, str) else _field(asked, "query_str")
+            calls.append({"query": question if isinstance(question, str) else None})
+            begun.setdefault(span, []).append((calls[-1], _field(event, "timestamp")))
+        elif kind == "RetrievalEndEvent":
+            if not begun.get(span):
+                raise DataError(
+                    f"{where}: the RetrievalEndEvent of the span {span!r} has no RetrievalStartEvent before it"
+                )
+            call, begin = begun[span].pop()
+            nodes, end = _field(event, "nodes"), _field(event, "timestamp")
+            if nodes is None:
+                raise DataError(f"{where}: the RetrievalEndEvent of the span {span!r} has no nodes")
+            call["hits"] = list(nodes)
+            if begin is not None and end is not None:
+                call["seconds"] = _seconds(begin, end)
+    open_spans = [span for span, left in begun.items() if left]
+    if open_spans:
+        raise DataError(
+            f"{where}: the retrieval of the span {open_spans[0]!r} began and has no RetrievalEndEvent: a query that "
+            "failed belongs into errors="
+        )
+    return calls
 
 
 def _moment(value: Any) -> float:

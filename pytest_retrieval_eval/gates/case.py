@@ -107,6 +107,8 @@ def measured_case(gate: Gate, bench: Bench, known: Known | None = None) -> Case:
         both = [candidate, opened] if settled is None else _narrowed([candidate, opened], settled.queries)
         side, reference = _measured(both, gate.measure, bench, gate.options, known)
         _keep_texts(base, side, bench)
+        if gate.measure.name == "lift":
+            side, reference = _common_gaps(gate, side, reference)
         if side.scores.query_ids != reference.scores.query_ids:
             only = sorted(set(side.scores.query_ids) ^ set(reference.scores.query_ids))
             raise GateError(
@@ -128,6 +130,30 @@ def measured_case(gate: Gate, bench: Bench, known: Known | None = None) -> Case:
                 refuse_unasked(measured)
         parts.append(part)
     return replace(case, parts=tuple(parts))
+
+
+def _common_gaps(gate: Gate, side: Side, reference: Side) -> tuple[Side, Side]:
+    """Both sides over the queries that have a gap on both: elsewhere one of them has no share to compare."""
+    ours, theirs = set(side.scores.query_ids), set(reference.scores.query_ids)
+    if ours == theirs:
+        return side, reference
+    common = frozenset(ours & theirs)
+    if not common:
+        raise GateError(
+            f"{gate}: of the queries with a gap, {len(ours)} in {side.label} and {len(theirs)} in {reference.label}, "
+            "none has one on both sides: gate it with a fixed target"
+        )
+    said = "; ".join(
+        f"{counted(len(only), 'query has', 'queries have')} a gap in {name} alone ({listed(sorted(only))})"
+        for only, name in ((ours - theirs, side.label), (theirs - ours, reference.label))
+        if only
+    )
+    note = (
+        f"compared over the {counted(len(common), 'query', 'queries')} with a gap on both sides, and says nothing of "
+        f"the others: {said}; {gate.measure.inner} against the same run counts them all"
+    )
+    narrowed = [replace(each, evaluation=each.evaluation.narrowed(common), select=common) for each in (side, reference)]
+    return replace(narrowed[0], notes=(*narrowed[0].notes, note)), narrowed[1]
 
 
 def measure_candidate(measure: Measure, bench: Bench, options: Options, known: Known | None = None) -> Side:

@@ -7,7 +7,7 @@ own list. What an agent spends is counted for every query; what it finds, for th
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ from pytest_retrieval_eval.measures.registry import Definition, Parameter
 from pytest_retrieval_eval.measures.times import percentile, query_labels, query_table
 
 if TYPE_CHECKING:
+    from pytest_retrieval_eval.collection.ids import Ids
     from pytest_retrieval_eval.collection.run import Run
 
 CHAIN = "chain"
@@ -42,7 +43,8 @@ class Chain:
     """Where the calls have the judged documents: a row for each time that one is found.
 
     ``query`` and ``doc`` number the queries and judgments of the labels, ``call`` and ``rank`` begin at 1. ``grade``
-    is that of every judgment, and ``of`` its query.
+    is that of every judgment, and ``of`` its query. ``hops`` has the judgments of the documents that each hop of a
+    query needs, where the query says so; ``ids`` are the queries, and ``docs`` the document of each judgment.
     """
 
     query: Ints
@@ -51,7 +53,14 @@ class Chain:
     rank: Ints
     grade: Floats
     of: Ints
-    queries: int
+    ids: tuple[str, ...]
+    docs: Ids
+    hops: Mapping[int, tuple[tuple[str, ...], ...]]
+
+    @property
+    def queries(self) -> int:
+        """The number of queries."""
+        return len(self.ids)
 
     def first(self, rel: float, cutoff: int | None, hop: int | None = None) -> Ints:
         """The first call that has each judged document in its top k, 0 where none has; of one hop alone, that one."""
@@ -65,10 +74,46 @@ class Chain:
         found[found == np.iinfo(np.int64).max] = 0
         return found
 
-    def needed(self, rel: float) -> tuple[Bools, Ints]:
-        """Which judgments are of documents that are needed, and how many each query needs."""
+    def needed(self, rel: float, hop: int | None = None) -> tuple[Bools, Ints]:
+        """Which judgments are of documents that are needed (by one hop), and how many each query needs."""
         which = self.grade >= rel
+        if hop is not None:
+            which &= self._of_hop(hop)
         return which, np.bincount(self.of[which], minlength=self.queries)
+
+    def _of_hop(self, hop: int) -> Bools:
+        which = np.zeros(len(self.grade), bool)
+        for query, hops in self.hops.items():
+            low, high = np.searchsorted(self.of, [query, query + 1]).tolist()
+            wanted = set(hops[hop - 1]) if hop <= len(hops) else set()
+            which[[row for row in range(low, high) if self.docs[row] in wanted]] = True
+        return which
+
+    def check_hop(self, measure: Measure, hop: int) -> None:
+        """Refuse what would count as a hop that found nothing although nobody said what it needs."""
+        relevant = np.bincount(self.of[self.grade >= measure.rel], minlength=self.queries) > 0
+        silent = [self.ids[row] for row in np.flatnonzero(relevant).tolist() if row not in self.hops]
+        if silent:
+            raise GateError(
+                f"{measure} reads what each hop needs, and {len(silent)} of {int(relevant.sum())} queries do not "
+                f"say ({', '.join(silent[:5])}{', …' if len(silent) > 5 else ''}): give them hops in "
+                'queries.jsonl, such as "hops": [["d4"], ["d2"]], or leave gold=hop out for what the whole query needs'
+            )
+        longest = max(map(len, self.hops.values()), default=0)
+        if hop > longest:
+            raise GateError(f"{measure}: no query has a hop {hop}; the longest has {longest}")
+        which = self._of_hop(hop) & (self.grade >= measure.rel)
+        for query, hops in self.hops.items():
+            if hop > len(hops):
+                continue
+            low, high = np.searchsorted(self.of, [query, query + 1]).tolist()
+            judged = {self.docs[row] for row in range(low, high) if which[row]}
+            unlike = [doc for doc in hops[hop - 1] if doc not in judged]
+            if unlike:
+                raise GateError(
+                    f"{measure}: hop {hop} of the query {self.ids[query]} needs {unlike[0]}, which the labels do not "
+                    f"call relevant (a grade of {measure.rel:g} or more): one of the two is wrong"
+                )
 
     def count(self, found: Bools) -> Ints:
         """How many of these judgments each query has."""
@@ -152,7 +197,11 @@ def chains(given: Given) -> Evidence:
                 if row is not None:
                     rows.append((number, row, call, rank))
     query, doc, call, rank = np.array(rows, np.int64).reshape(-1, 4).T
-    chain = Chain(query, doc, call, rank, qrels.grades, qrels.query, len(qrels.query_ids))
+    hops = {}
+    if given.queries is not None:
+        said = ((row, given.queries.hops(id)) for row, id in enumerate(qrels.query_ids) if id in given.queries)
+        hops = {row: each for row, each in said if each is not None}
+    chain = Chain(query, doc, call, rank, qrels.grades, qrels.query, qrels.query_ids, qrels.docs, hops)
     return Evidence(qrels, judged_ranks(qrels, run).with_beside(chain), judged=True)
 
 
@@ -186,14 +235,31 @@ def chain_complete(ranks: JudgedRanks, measure: Measure) -> Floats:
 
 
 def hop_recall(ranks: JudgedRanks, measure: Measure) -> Floats:
-    """Needed documents in the top k of one call ÷ needed documents of the query."""
-    chain = _chain(ranks, measure)
+    """Needed documents in the top k of one call ÷ needed documents of the query, or of that hop."""
+    chain, hop = _chain(ranks, measure), _hop(measure)
+    which, needed = chain.needed(measure.rel, hop if _by_hop(measure) else None)
+    found = chain.count(which & (chain.first(measure.rel, measure.cutoff, hop) > 0))
+    return found / np.maximum(needed, 1)
+
+
+def has_hop(ranks: JudgedRanks, measure: Measure) -> Bools:
+    """The queries that need something; with the gold of a hop, those whose hop needs something."""
+    chain, hop = _chain(ranks, measure), _hop(measure)
+    if not _by_hop(measure):
+        return chain.needed(measure.rel)[1] > 0
+    chain.check_hop(measure, hop)
+    return chain.needed(measure.rel, hop)[1] > 0
+
+
+def _hop(measure: Measure) -> int:
     hop = measure.get("hop", 1.0)
     if not isinstance(hop, float) or not hop.is_integer():
         raise MeasureError(f"{measure}: hop numbers a call, from 1; {hop} is none.")
-    which, needed = chain.needed(measure.rel)
-    found = chain.count(which & (chain.first(measure.rel, measure.cutoff, int(hop)) > 0))
-    return found / np.maximum(needed, 1)
+    return int(hop)
+
+
+def _by_hop(measure: Measure) -> bool:
+    return measure.get("gold", "query") == "hop"
 
 
 def calls_to_complete(ranks: JudgedRanks, measure: Measure) -> Floats:
@@ -230,6 +296,9 @@ register_evidence(CHAIN, chains, "the calls of traces, and labels of documents",
 
 _OWN = "counted from the calls of a trace"
 _HOP = Parameter("which call, from 1", 1.0, number=True, above=0.0, kept=True)
+_GOLD = Parameter(
+    "whose needed documents: those of the whole query, or of the hop of that number", "query", words=("query", "hop")
+)
 
 MEASURES = (
     Definition(
@@ -243,7 +312,9 @@ MEASURES = (
         "needed documents that one call found ÷ needed documents",
         _OWN,
         hop_recall,
-        parameters={"hop": _HOP},
+        parameters={"hop": _HOP, "gold": _GOLD},
+        counts=has_hop,
+        no_counts="no query needs a document of this hop.",
         reads=CHAIN,
     ),
     Definition(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import metadata
 from types import ModuleType
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pytest_retrieval_eval.errors import MeasureError
 from pytest_retrieval_eval.measures.evidence import RANKS
@@ -22,6 +22,9 @@ from pytest_retrieval_eval.measures.registry import (
     register,
     unregister,
 )
+
+if TYPE_CHECKING:
+    from pytest_retrieval_eval.stats.resampled import Statistic
 
 HOOK = "pytest_retrieval_measures"
 
@@ -38,6 +41,7 @@ def measure(
     counts: Counts | None = None,
     rises: bool = False,
     aggregate: Literal["mean", "sum"] = "mean",
+    statistic: Statistic | None = None,
     spellings: Sequence[str] = (),
     low: float = 0.0,
     high: float = 1.0,
@@ -79,7 +83,8 @@ def measure(
             graded=graded,
             counts=counts,
             rises=rises,
-            aggregate=aggregate,
+            aggregate=aggregate if statistic is None else "statistic",
+            statistic=statistic,
             spellings=tuple(spellings),
             low=low,
             high=high,

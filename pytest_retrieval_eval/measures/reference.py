@@ -31,6 +31,7 @@ CHUNKS = {
 SPANS = {"q": [("guide", 300, 700), ("faq", 100, 200), ("rules", 0, 100)]}
 
 FUSED = ["d9", "d7", "d4", "d3", "d1", "d5"]
+HOPS = [["d3"], ["d1", "d4", "d5"]]
 READERS = {"guide": ["*"], "faq": ["hr"], "d5": ["*"]}
 CALLS = [
     {"hits": ["d7", "d3"], "seconds": 0.008, "cost": 0.0012},
@@ -103,8 +104,9 @@ measure is the mean over the queries that count, unless it says otherwise.
   `calls.max` ([agents and hops](../how-to/agents.md)).
 
 The examples are of one query, which took 12 ms and cost 0.002: d7, d3, d1, d9, d4 were returned, in this order; the
-grades are d1 3, d3 2, d5 2, d4 1. Two calls brought them, d7 and d3, then the others. The stage `fused` before had
-returned d9, d7, d4, d3, d1, d5. For gold spans these are chunks: d7, d3 and d9 the characters 0–400, 400–800 and
+grades are d1 3, d3 2, d5 2, d4 1. Two calls brought them, d7 and d3, then the others; the first hop needs
+d3, the second the other relevant ones. The stage `fused` before had returned
+d9, d7, d4, d3, d1, d5. For gold spans these are chunks: d7, d3 and d9 the characters 0–400, 400–800 and
 800–1200 of the guide, d1 and d4 0–400 and 400–800 of the FAQ; gold are 300–700 of the guide, 100–200 of the FAQ and
 0–100 of the rules. Staff asks the query; everybody may read the guide and d5, and HR the FAQ. Abstention is of four
 queries: the top scores of two with an answer are 0.9 and 0.4, of two without 0.5 and none.
@@ -222,7 +224,7 @@ def _examples(definition: Definition) -> list[tuple[Measure, float]]:
         Qrels.of(QRELS),
         Traces.of({"q": CALLS}).run(),
         wanted,
-        queries=Queries.of({"q": {"text": "?", "roles": ["staff"]}}),
+        queries=Queries.of({"q": {"text": "?", "roles": ["staff"], "hops": HOPS}}),
         spans=Spans.of(SPANS),
         chunks=Chunks.of(CHUNKS),
         corpus=Corpus.of({doc: {"text": "", "roles": roles} for doc, roles in READERS.items()}),

@@ -140,6 +140,26 @@ def test_lift_is_gated_against_a_number_a_run_and_a_baseline():
         PipelineBench(gold, after).decide("lift(ndcg@10, from=fused) >= 0.5")
 
 
+def test_lift_is_compared_over_the_queries_with_a_gap_on_both_sides():
+    # q0 has a gap on both sides, q1 in the run alone, q2 in the baseline alone.
+    poor, rich = {query: ["x", f"gold{query}"] for query in GOLD}, {query: [f"gold{query}", "x"] for query in GOLD}
+    gold = {query: GOLD[query] for query in ("q0", "q1", "q2")}
+    now = {"q0": poor["q0"], "q1": poor["q1"], "q2": rich["q2"]}
+    then = {"q0": poor["q0"], "q1": rich["q1"], "q2": poor["q2"]}
+    bench = PipelineBench(gold, {**now, "q0": rich["q0"]}, then, stages={"fused": now}, old_stages={"fused": then})
+    verdict = bench.decide("lift(mrr, from=fused) >= baseline")
+    assert (verdict.n, verdict.value, verdict.reference) == (1, 1.0, 0.0)
+    (note,) = [note for note in verdict.notes if "gap on both sides" in note]
+    assert "1 query has a gap in run candidate alone (q1); 1 query has a gap in baseline main alone (q2)" in note
+    worse = PipelineBench(gold, now, {**then, "q0": rich["q0"]}, stages={"fused": now}, old_stages={"fused": then})
+    assert worse.decide("lift(mrr, from=fused) >= baseline").status == "failed"
+    none = PipelineBench(
+        {query: gold[query] for query in ("q1", "q2")}, now, then, stages={"fused": now}, old_stages={"fused": then}
+    )
+    with pytest.raises(GateError, match="none has one on both sides: gate it with a fixed target"):
+        none.decide("lift(mrr, from=fused) >= baseline - 1")
+
+
 def test_lift_needs_labels_of_what_the_stage_before_returned():
     bench = PipelineBench(GOLD, FINAL, stages=STAGES)
     for labels in ("contains(kilt)", ["qrels", "contains(dpr)"]):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
+from types import SimpleNamespace
 
 import pytest
 from gates_support import MemoryBench
@@ -167,6 +169,85 @@ def test_a_broken_file_names_its_line(tmp_path):
     place.write_text('{"query_id": "q1", "calls": []}\n{"id": "q2"}\n')
     with pytest.raises(DataError, match=r"x.jsonl:2: .* is no trace"):
         Traces.read(place)
+
+
+@settings(max_examples=40, deadline=None)
+@given(TRACES, st.data())
+def test_a_hop_is_held_against_what_it_needs_itself(traces, data):
+    """Against sets: the share of the hop's own documents in the top k of the call of that number."""
+    hop, k = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 4))
+    chains = [
+        data.draw(st.lists(st.lists(DOCS, min_size=1, max_size=2, unique=True), min_size=1, max_size=3)) for _ in traces
+    ]
+    queries = Queries.of({f"q{n}": {"text": "?", "hops": hops} for n, hops in enumerate(chains)})
+    qrels = Qrels.of({f"q{n}": {doc: 1 for docs in hops for doc in docs} | {"x": 0} for n, hops in enumerate(chains)})
+    name = f"hop_recall(hop={hop}, gold=hop)@{k}"
+    run = Traces.of({f"q{n}": [["x"], *calls[1:]] if n == 0 else calls for n, calls in enumerate(traces)}).run()
+    expected = {
+        f"q{n}": len(set(hops[hop - 1]) & set(run.calls[f"q{n}"][hop - 1].docs[:k] if hop <= len(calls) else ()))
+        / len(hops[hop - 1])
+        for n, (hops, calls) in enumerate(zip(chains, [run.calls[f"q{n}"] for n in range(len(traces))], strict=True))
+        if hop <= len(hops)
+    }
+    if not expected:
+        with pytest.raises(GateError, match=f"no query has a hop {hop}; the longest has"):
+            evaluate(qrels, run, name, queries=queries)
+        return
+    assert evaluate(qrels, run, name, queries=queries).scores(name).to_dict() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("hops", "said"),
+    [
+        ({}, r"reads what each hop needs, and 1 of 2 queries do not say \(q1\): give them hops in queries.jsonl"),
+        ({"hops": [["a"], ["z"]]}, r"hop 2 of the query q1 needs z, which the labels do not call relevant"),
+        ({"hops": [["a"]]}, r"no query has a hop 2; the longest has 1"),
+    ],
+)
+def test_a_hop_that_nobody_describes_is_an_error_and_no_0(hops, said):
+    queries = Queries.of({"q1": {"text": "first", **hops}, "q2": {"text": "second", "hops": [["a"]]}})
+    data = Dataset.of(queries=queries, qrels={"q1": {"a": 1, "c": 1}, "q2": {"a": 1}}, name="hops")
+    run = Traces.of({"q1": [["a"], ["c"]], "q2": [["a"]]}).run()
+    with pytest.raises(GateError, match=said):
+        MemoryBench(data, run).decide("hop_recall(hop=2, gold=hop)@5 >= 0")
+
+
+@pytest.mark.parametrize("hops", [[], "d4", ["d4"], [[]], [["d4"], "d2"]])
+def test_hops_that_are_none(hops):
+    with pytest.raises(DataError, match=r"the hops of query 'q1' are .* expected a list with the ids"):
+        Queries.of({"q1": {"text": "first", "hops": hops}})
+
+
+def test_events_of_llamaindex_are_traces():
+    class Event(SimpleNamespace):
+        def class_name(self):
+            return self.kind
+
+    def event(kind, span, second, **more):
+        when = datetime(2026, 1, 1, 0, 0, second)
+        return Event(kind=f"Retrieval{kind}Event", span_id=span, timestamp=when, **more)
+
+    def nodes(*ids):
+        return [SimpleNamespace(node=SimpleNamespace(node_id=each), score=0.5) for each in ids]
+
+    first, then = SimpleNamespace(query_str="first?"), "then?"
+    events = [
+        event("Start", "s1", 0, str_or_query_bundle=first),
+        Event(kind="EmbeddingStartEvent", span_id="s1"),
+        event("End", "s1", 2, str_or_query_bundle=first, nodes=nodes("a", "b")),
+        event("Start", "s2", 3, str_or_query_bundle=then),
+        event("End", "s2", 4, str_or_query_bundle=then, nodes=nodes("c")),
+    ]
+    traces = Traces.of_llamaindex({"q1": events, "q2": []})
+    assert [(call.query, call.docs, call.seconds) for call in traces["q1"]] == [
+        ("first?", ("a", "b"), 2.0),
+        ("then?", ("c",), 1.0),
+    ]
+    assert traces["q2"] == ()
+    with pytest.raises(DataError, match=r"query 'q1': the retrieval of the span 's2' began and has no RetrievalEnd"):
+        Traces.of_llamaindex({"q1": events[:-1]})
+    with pytest.raises(DataError, match=r"the span 's2' has no RetrievalStartEvent before it"):
+        Traces.of_llamaindex({"q1": events[4:]})
 
 
 def test_run_trees_of_langchain_are_traces():

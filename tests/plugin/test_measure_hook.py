@@ -92,7 +92,13 @@ def test_the_example_of_the_how_to(project):
     # The last relevant document of the top 2 stands at 1, 2, 1 and nowhere; at level 2 at 2 and nowhere.
     result = project.run("-v")
     result.assert_outcomes(passed=2)
-    project.test("def test_it(assert_metric):\n    assert assert_metric('last_hit@2') > 0.5\n", "test_more.py")
+    project.test(
+        "def test_it(assert_metric):\n    assert assert_metric('last_hit@2') > 0.5\n"
+        # Precision at 2 is .5, .5, 1 and 0: a tenth of the way from the lowest is at .15.
+        "def test_tenth(assert_metric):\n    assert assert_metric('low_precision@2') >= 0.15\n"
+        "def test_no_mean(assert_metric):\n    assert assert_metric('low_precision@2') <= 0.15\n",
+        "test_more.py",
+    )
     result = project.run("test_more.py")
-    result.assert_outcomes(failed=1)
+    result.assert_outcomes(passed=2, failed=1)
     result.stdout.fnmatch_lines(["*0.500 equals 0.500*"])

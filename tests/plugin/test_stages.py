@@ -100,6 +100,23 @@ def test_gate_files(pipeline, dist):
     pipeline.run(*dist).assert_outcomes(passed=5)
 
 
+def test_two_folders_with_stages_of_their_own_keep_apart(pipeline, dist):
+    for folder, file in (("one", "bm25"), ("two", "fused")):
+        text = "import pytest\n@pytest.fixture(scope='session')\ndef retrieval_stages():\n"
+        (pipeline.path / folder).mkdir()
+        (pipeline.path / folder / "conftest.py").write_text(f"{text}    return {{'last': 'runs/{file}.trec'}}\n")
+    for number in range(2):
+        pipeline.test(
+            "def test_it(gate):\n    assert gate('recall@2 <= 0.375', stage='last')\n", f"one/test_one{number}.py"
+        )
+        pipeline.test(
+            "def test_it(gate):\n    assert gate('recall@2 >= 1', stage='last')\n"
+            "def test_name(gate, against):\n    assert gate('recall@2 >= against(last)', stage='last')\n",
+            f"two/test_two{number}.py",
+        )
+    pipeline.run(*dist).assert_outcomes(passed=6)
+
+
 def test_each_stage_has_a_baseline_of_its_own(pipeline):
     ini(pipeline)
     pipeline.test(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from pytest_retrieval_eval import Run
 
 CONFTEST = """\
@@ -44,6 +46,30 @@ def test_a_file_of_traces_is_a_run(project):
     result = project.run()
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["*calls.max <= 2: FAILED. 3.000 is above 2.000*", "*q4  calls 3.000*fourth question*"])
+
+
+def test_hops_in_python_and_in_a_gate_file_with_slices(project, dist):
+    (project.path / "conftest.py").write_text(CONFTEST)
+    hops = {"q1": [["a"]], "q2": [["b"]], "q3": [["c"], ["d"]], "q4": [["d"], ["d"]]}
+    rows = [
+        {"_id": query, "text": query, "hops": each, "tags": {"kind": "one" if query < "q3" else "two"}}
+        for query, each in hops.items()
+    ]
+    (project.path / "eval/small/queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    project.test(
+        "def test_first(metric):\n    assert metric('hop_recall(hop=1, gold=hop)@1', by='kind', min_n=1) >= 0.5\n"
+        "def test_second(metric):\n    verdict = metric('hop_recall(hop=2, gold=hop)@1') >= 0.5\n"
+        "    assert verdict.n == 2\n"
+    )
+    project.gates(
+        "gates:\n"
+        "  second: hop_recall(hop=2, gold=hop)@1 >= 0.5\n"
+        "  of-two: {gate: 'hop_recall(hop=1, gold=hop)@1 <= 0.5', where: {kind: two}}\n"
+        "  third: hop_recall(hop=3, gold=hop)@1 >= 0\n"
+    )
+    result = project.run(*dist)
+    result.assert_outcomes(passed=4, failed=1)
+    result.stdout.fnmatch_lines(["*no query has a hop 3; the longest has 2*"])
 
 
 def test_two_sources_of_the_run_are_an_error(project):
