@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from retrievers import DATASET, FIRST, FOURTH, HERE, write_runs
+from retrievers import DATASET, DENSE, FIRST, FOURTH, HERE, write_runs
 
 
 def call(folder: Path, *arguments: str) -> None:
@@ -32,6 +32,7 @@ def call(folder: Path, *arguments: str) -> None:
 
 def main(folder: Path) -> None:
     """The whole story in a folder, which keeps the judgments."""
+    print(f"dense: the stored run of all-MiniLM-L6-v2, {DENSE.name} (dense.py computes it anew)", flush=True)
     runs = {name: str(path.relative_to(folder)) for name, path in write_runs(folder / "runs").items()}
     data = shutil.copytree(DATASET, folder / "handbook", dirs_exist_ok=True).name
     first = [runs[name] for name in FIRST]
