@@ -11,7 +11,7 @@ from support import ROOT
 PACKAGE = ROOT / "pytest_retrieval_eval"
 FLOORS = (
     {"errors"},
-    {"settings", "stats", "hookspecs"},
+    {"settings", "stats", "hookspecs", "progress"},
     {"collection"},
     {"once", "measures", "readers"},
     {"labels"},

@@ -22,9 +22,9 @@ from pytest_retrieval_eval.labels.judging.judge import Judge, Pair
 from pytest_retrieval_eval.labels.judgments import Judgments
 from pytest_retrieval_eval.labels.pairs import read_pairs
 from pytest_retrieval_eval.labels.pool import DEPTH, Plan, Pool, estimated, key_of, plan_of, pool_of
+from pytest_retrieval_eval.progress import progress
 from pytest_retrieval_eval.readers.budget import Price
 from pytest_retrieval_eval.readers.cache import summary_line, told
-from pytest_retrieval_eval.readers.progress import progress
 from pytest_retrieval_eval.readers.store import ReadingCache
 from pytest_retrieval_eval.settings import CACHE
 

@@ -14,11 +14,9 @@ import math
 import os
 import platform
 import statistics
-import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import cycle, islice
 from typing import TYPE_CHECKING, Any
@@ -27,13 +25,13 @@ from pytest_retrieval_eval.collection.files import excerpt
 from pytest_retrieval_eval.collection.hits import Hit, is_scores, read_hits
 from pytest_retrieval_eval.collection.queries import Queries
 from pytest_retrieval_eval.errors import DataError, SettingsError
+from pytest_retrieval_eval.progress import progress as progress_bar
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Corpus, Document
     from pytest_retrieval_eval.collection.run import Run
 
 _DEPTH_NAMES = ("limit", "k", "top_k", "depth")
-_QUIET_SECONDS = 2.0
 
 
 def from_retriever(
@@ -95,7 +93,7 @@ def from_retriever(
     size = batch_size or 1
     warm = [*islice(cycle(questions), warmup)] if questions else []
     passes = [(_units(warm, size), True), *((_units(questions, size), False) for _ in range(repeat))]
-    with _progress(progress, len(warm) + repeat * len(questions)) as advance:
+    with progress_bar(progress, len(warm) + repeat * len(questions), doing="retrieving", unit="query") as advance:
         session.ask_all(passes, concurrency, advance)
     came = None if corpus is None else _place(session.hits, corpus)
     timing = {
@@ -465,40 +463,3 @@ def _name(search: Any) -> str:
 def _at_least_one(name: str, value: object) -> None:
     if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < 1:
         raise SettingsError(f"{name} is {excerpt(value)}; expected an integer of at least 1")
-
-
-def _progress(wanted: bool | None, total: int) -> AbstractContextManager[Callable[[int], object]]:
-    """A bar on stderr that appears after two seconds on a terminal; ``wanted`` forces it, or forbids it."""
-    if wanted is None:
-        try:
-            shown = sys.stderr.isatty()
-        except Exception:  # stderr may be closed, None or someone's stand-in
-            shown = False
-    else:
-        shown = wanted
-    if not shown:
-        return nullcontext(_nothing)
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        if wanted:
-            raise SettingsError(
-                "progress=True needs the package tqdm; install it with: pip install 'pytest-retrieval-eval[progress]'"
-            ) from None
-        return nullcontext(_nothing)
-    return _Bar(tqdm, total, 0.0 if wanted else _QUIET_SECONDS)
-
-
-def _nothing(_: int) -> None:
-    pass
-
-
-class _Bar:
-    def __init__(self, tqdm: Any, total: int, delay: float) -> None:
-        self._bar = tqdm(total=total, delay=delay, desc="retrieving", unit="query", file=sys.stderr, leave=False)
-
-    def __enter__(self) -> Callable[[int], object]:
-        return self._bar.update  # type: ignore[no-any-return]
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.close()

@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 
 from pytest_retrieval_eval.collection.files import excerpt
 from pytest_retrieval_eval.errors import SettingsError
+from pytest_retrieval_eval.progress import progress as progress_bar
 from pytest_retrieval_eval.readers import loading, weights
 from pytest_retrieval_eval.readers.plan import Plan, Shapes
-from pytest_retrieval_eval.readers.progress import progress as progress_bar
 from pytest_retrieval_eval.readers.prompts import Fitted, Prompt, fit
 from pytest_retrieval_eval.readers.reading import Item, Reading
 
@@ -254,7 +254,8 @@ class LocalReader(ABC):
         )
 
     def _bar(self, tokens: int) -> Any:
-        return progress_bar(self._progress, tokens)
+        # Tokens, not items: the longest are read first, and items a second would promise an end that never comes.
+        return progress_bar(self._progress, tokens, doing="reading", unit="tok")
 
     def _batches(
         self, lengths: Sequence[int], work: Callable[[Sequence[int], int, int], list[Any]], coarser: int = 1
