@@ -37,12 +37,12 @@ class Shapes:
     """A policy of shapes and its sizes; see the module.
 
     >>> Shapes().padded(33), Shapes("bucket").rows_at(64)
-    (64, 64)
+    (48, 85)
     """
 
     policy: Policy = "fixed"
     rows: int = 8
-    step: int = 32
+    step: int = 16
     tokens: int = 4096
 
     def __post_init__(self) -> None:
@@ -70,7 +70,7 @@ class Shapes:
         """Shapes whose lengths are as many times coarser, with a budget of as many times the tokens.
 
         >>> Shapes("bucket").coarser(4).padded(33), Shapes("bucket").coarser(4).rows_at(128)
-        (128, 128)
+        (64, 256)
         """
         return replace(self, step=self.step * times, tokens=self.tokens * times)
 

@@ -201,7 +201,7 @@ def test_the_decoder_runs_in_fewer_batches_than_the_encoder_and_equal_prompts_ar
     model, calls = copy.deepcopy(t5()), []
     generate = model.generate
     model.generate = lambda **inputs: calls.append(len(inputs["input_ids"])) or generate(**inputs)
-    reader = seq2seq(model=model, shapes=Shapes("bucket"))
+    reader = seq2seq(model=model, shapes=Shapes("bucket", step=32))
     again = [Item(item.query, item.documents, repetition=1) for item in asked]
     found = texts(reader, [*asked, *again])
     assert found[:30] == found[30:]
