@@ -19,7 +19,7 @@ safe side.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar, cast, get_args
 
@@ -32,22 +32,28 @@ POLICIES: tuple[Policy, ...] = get_args(Policy)
 _NO_MEMORY = ("DefaultCPUAllocator: can't allocate memory", "DefaultCPUAllocator: not enough memory")
 
 
+# Finer lengths are less padding and more batches; under fixed shapes each batch may be filled up with copies.
+_STEPS: Mapping[str, int] = {"fixed": 32, "bucket": 16, "dynamic": 32}
+
+
 @dataclass(frozen=True)
 class Shapes:
     """A policy of shapes and its sizes; see the module.
 
     >>> Shapes().padded(33), Shapes("bucket").rows_at(64)
-    (48, 85)
+    (64, 64)
     """
 
     policy: Policy = "fixed"
     rows: int = 8
-    step: int = 16
+    step: int = 0  # 0: the policy's own
     tokens: int = 4096
 
     def __post_init__(self) -> None:
         if self.policy not in POLICIES:
             raise SettingsError(f"shapes {self.policy!r}: {did_you_mean(str(self.policy), POLICIES)}")
+        if self.step == 0 and not isinstance(self.step, bool):
+            object.__setattr__(self, "step", _STEPS[self.policy])
         for name in ("rows", "step", "tokens"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -70,7 +76,7 @@ class Shapes:
         """Shapes whose lengths are as many times coarser, with a budget of as many times the tokens.
 
         >>> Shapes("bucket").coarser(4).padded(33), Shapes("bucket").coarser(4).rows_at(128)
-        (64, 256)
+        (64, 128)
         """
         return replace(self, step=self.step * times, tokens=self.tokens * times)
 
