@@ -8,6 +8,7 @@ precision and F1 are ratios over all of them and no mean over queries, so that t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -200,57 +201,42 @@ _THRESHOLD = Parameter(
     words=("none",),
     number=True,
 )
-_SOURCE = "as for any yes-or-no decision, of which returning nothing is the yes"
+_decision = partial(Definition, cutoff="none", binary=False, reads=ABSTENTION)
+_rightness = partial(
+    _decision,
+    source="as for any yes-or-no decision, of which returning nothing is the yes",
+    score=right,
+    parameters={"threshold": _THRESHOLD},
+)
 
 MEASURES = (
-    Definition(
+    _rightness(
         "abstention.precision",
         "of the queries for which nothing was returned, the share that has no answer",
-        _SOURCE,
-        right,
-        cutoff="none",
-        binary=False,
-        parameters={"threshold": _THRESHOLD},
         counts=decided,
-        reads=ABSTENTION,
         aggregate="statistic",
         statistic=precision,
         classes=without_answer,
     ),
-    Definition(
+    _rightness(
         "abstention.recall",
         "of the queries that have no answer, the share for which nothing was returned",
-        _SOURCE,
-        right,
-        cutoff="none",
-        binary=False,
-        parameters={"threshold": _THRESHOLD},
         counts=unanswerable,
-        reads=ABSTENTION,
     ),
-    Definition(
+    _rightness(
         "abstention.f1",
         "harmonic mean of abstention.precision and abstention.recall",
-        _SOURCE,
-        right,
-        cutoff="none",
-        binary=False,
-        parameters={"threshold": _THRESHOLD},
         counts=decided,
-        reads=ABSTENTION,
         aggregate="statistic",
         statistic=f1,
         classes=without_answer,
     ),
-    Definition(
+    _decision(
         "abstention.auc",
         "how well the top score tells queries with an answer from those without: the area under the ROC curve",
         "Venkatraman, A Permutation Test to Compare Receiver Operating Characteristic Curves, Biometrics 2000",
         separated,
-        cutoff="none",
-        binary=False,
         counts=decided,
-        reads=ABSTENTION,
         aggregate="statistic",
         statistic=auc,
         classes=without_answer,

@@ -299,84 +299,42 @@ _HOP = Parameter("which call, from 1", 1.0, number=True, above=0.0, kept=True)
 _GOLD = Parameter(
     "whose needed documents: those of the whole query, or of the hop of that number", "query", words=("query", "hop")
 )
+_found = partial(Definition, source=_OWN, reads=CHAIN)
+_counted = partial(Definition, source=_OWN, cutoff="none", binary=False, counts=asked, falls=True, reads=CALLS)
+_taken = partial(_counted, score=calls, high=math.inf)
 
 MEASURES = (
-    Definition(
-        "chain_recall", "needed documents that any call found ÷ needed documents", _OWN, chain_recall, reads=CHAIN
-    ),
-    Definition(
-        "chain_complete", "1 if the calls together found every needed document", _OWN, chain_complete, reads=CHAIN
-    ),
-    Definition(
+    _found("chain_recall", "needed documents that any call found ÷ needed documents", score=chain_recall),
+    _found("chain_complete", "1 if the calls together found every needed document", score=chain_complete),
+    _found(
         "hop_recall",
         "needed documents that one call found ÷ needed documents",
-        _OWN,
-        hop_recall,
+        score=hop_recall,
         parameters={"hop": _HOP, "gold": _GOLD},
         counts=has_hop,
         no_counts="no query needs a document of this hop.",
-        reads=CHAIN,
     ),
-    Definition(
+    _found(
         "calls_to_complete",
         "with which call the last needed document was found",
-        _OWN,
-        calls_to_complete,
+        score=calls_to_complete,
         parameters={
             "never": Parameter("what a query counts whose documents are never all found", NEVER, number=True, above=0.0)
         },
         falls=True,
         high=math.inf,
-        reads=CHAIN,
     ),
-    Definition(
-        "redundant_calls",
-        "the share of calls that brought nothing new",
-        _OWN,
-        redundant_calls,
-        cutoff="none",
-        binary=False,
-        counts=asked,
-        falls=True,
-        reads=CALLS,
-    ),
-    Definition(
-        "calls.mean",
-        "how many calls a query takes, on average",
-        _OWN,
-        calls,
-        cutoff="none",
-        binary=False,
-        counts=asked,
-        falls=True,
-        high=math.inf,
-        reads=CALLS,
-    ),
-    Definition(
+    _counted("redundant_calls", "the share of calls that brought nothing new", score=redundant_calls),
+    _taken("calls.mean", "how many calls a query takes, on average"),
+    _taken(
         "calls.p95",
         "how many calls a query takes, of which 95 % of the queries stay below",
-        _OWN,
-        calls,
-        cutoff="none",
-        binary=False,
-        counts=asked,
-        falls=True,
-        high=math.inf,
-        reads=CALLS,
         aggregate="statistic",
         statistic=partial(percentile, share=0.95),
     ),
-    Definition(
+    _taken(
         "calls.max",
         "how many calls any query takes at most: the budget of an agent",
-        _OWN,
-        calls,
-        cutoff="none",
-        binary=False,
-        counts=asked,
-        falls=True,
-        high=math.inf,
-        reads=CALLS,
         aggregate="statistic",
         statistic=partial(percentile, share=1.0),
         extreme=True,

@@ -335,18 +335,7 @@ class JudgedRanks:
     def cut(self, cutoff: int) -> JudgedRanks:
         """The lists as if only their top ``cutoff`` had been returned; trec_eval's -M."""
 
-        def build() -> JudgedRanks:
-            keep = self.rank <= cutoff
-            return self._with(
-                keep,
-                self.rank[keep],
-                self.tie_first[keep],
-                self.tie_last[keep],
-                returned=np.minimum(self.returned, cutoff),
-                ties=self.ties,
-            )
-
-        return self.share(("cut", cutoff), build)
+        return self.share(("cut", cutoff), lambda: self._ended(self.rank <= cutoff, cutoff))
 
     def ending(self, cutoff: int) -> JudgedRanks:
         """The cut lists with every document that some order of its tie brings into them.
@@ -357,17 +346,22 @@ class JudgedRanks:
 
         def build() -> JudgedRanks:
             keep = self.tie_first <= cutoff
-            return self._with(
-                keep,
-                self.rank[keep],
-                self.tie_first[keep],
-                self.tie_last[keep],
-                returned=np.minimum(self.returned, cutoff),
-                ties=self.ties,
-                end=cutoff if bool((self.tie_last[keep] > cutoff).any()) else None,
-            )
+            divided = bool((self.tie_last[keep] > cutoff).any())
+            return self._ended(keep, cutoff, end=cutoff if divided else None)
 
         return self.share(("ending", cutoff), build)
+
+    def _ended(self, keep: Bools, cutoff: int, end: int | None = None) -> JudgedRanks:
+        """These rows where they stand, in lists of at most ``cutoff``."""
+        return self._with(
+            keep,
+            self.rank[keep],
+            self.tie_first[keep],
+            self.tie_last[keep],
+            returned=np.minimum(self.returned, cutoff),
+            ties=self.ties,
+            end=end,
+        )
 
     def with_beside(self, beside: object) -> JudgedRanks:
         """The same table with what measures of another kind of evidence read."""

@@ -195,11 +195,9 @@ register_evidence(TIMES, timed_queries, "the times and costs of a run")
 
 def _of_column(name: str, score: Score, unit: str, what: str) -> Iterator[Definition]:
     """The mean and the percentiles of one column."""
-    yield Definition(
-        f"{name}.mean",
-        f"{what}, on average",
-        "the seconds and cost of each query in a run",
-        score,
+    of_column = partial(
+        Definition,
+        score=score,
         cutoff="none",
         binary=False,
         counts=answered,
@@ -208,21 +206,14 @@ def _of_column(name: str, score: Score, unit: str, what: str) -> Iterator[Defini
         reads=TIMES,
         unit=unit,
     )
+    yield of_column(f"{name}.mean", f"{what}, on average", "the seconds and cost of each query in a run")
     for p in PERCENTILES:
-        yield Definition(
+        yield of_column(
             f"{name}.p{p}",
             f"{what}, of which {p} % of the queries stay below",
             "Hyndman & Fan, Sample Quantiles in Statistical Packages, 1996, definition 7",
-            score,
-            cutoff="none",
-            binary=False,
-            counts=answered,
-            falls=True,
-            high=math.inf,
-            reads=TIMES,
             aggregate="statistic",
             statistic=partial(percentile, share=p / 100.0),
-            unit=unit,
         )
 
 
