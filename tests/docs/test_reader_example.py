@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -23,6 +25,20 @@ def test_the_second_session_reads_nothing(tmp_path):
 
     assert "1,123 misses, 1,123 calls" in session()
     assert "0 misses, 0 calls" in session("--retrieval-cache-mode=ro")
+
+
+def test_what_a_language_model_has_read_is_looked_up_without_it(tmp_path):
+    example = tmp_path / "examples" / "erag"
+    shutil.copytree(ROOT / "examples/erag", example, ignore=shutil.ignore_patterns("models", "build", ".gitignore"))
+    (tmp_path / "examples" / "handbook").symlink_to(ROOT / "examples/handbook")
+    command = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist")
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(command, cwd=example, capture_output=True, text=True, encoding="utf-8", env=environment)
+    assert done.returncode == 0, done.stdout
+    page = (ROOT / "examples/erag/README.md").read_text(encoding="utf-8")
+    (shown,) = [text for text in re.findall(r"^```\n(.*?)^```$", page, re.MULTILINE | re.DOTALL) if "PASSED" in text]
+    for line in shown.splitlines():
+        assert line in done.stdout
 
 
 def test_the_files_of_the_page_work(project):
