@@ -11,7 +11,7 @@ from pytest_retrieval_eval.cli.inputs import named_measures, parse_where, read_c
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.collection.stages import Stages
 from pytest_retrieval_eval.errors import SettingsError
-from pytest_retrieval_eval.gates.wording import counted
+from pytest_retrieval_eval.gates.wording import aligned, counted
 from pytest_retrieval_eval.studies.stages import DEFAULT, StageReport, stage_report
 
 
@@ -51,10 +51,10 @@ def _text(report: StageReport) -> str:
     for row in report.rows:
         cells = [part for name in report.measures for part in (_number(row.means[name]), _number(row.ceilings[name]))]
         rows.append([row.stage, *cells, str(row.pool), _number(row.pool_recall)])
-    lines += _table(rows)
+    lines += aligned(rows)
     if report.lifts:
         lines += ["", "lift: what a stage recovers of the gap to the best order of what it was given (ratio of means)"]
-        lines += _table(
+        lines += aligned(
             [
                 [
                     f"{lift.before} → {lift.stage}",
@@ -68,7 +68,7 @@ def _text(report: StageReport) -> str:
         )
     if report.hybrids:
         lines += ["", "joining: a stage against the better of its parts, on the same queries"]
-        lines += _table(
+        lines += aligned(
             [
                 [
                     f"{' + '.join(each.parts)} → {each.stage}",
@@ -86,8 +86,3 @@ def _text(report: StageReport) -> str:
 
 def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
-
-
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]

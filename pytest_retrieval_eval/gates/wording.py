@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 # Format (Cf: bidi overrides, zero-width), control (Cc), surrogates (Cs), private use (Co), unassigned (Cn)
 # and the two Unicode line separators would change how the line around them is shown.
@@ -120,3 +120,19 @@ def joined(parts: Iterable[str]) -> str:
     """
     words = list(parts)
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " or " + words[-1]
+
+
+def aligned(rows: Sequence[Sequence[str]], left: Collection[int] | None = None, gap: str = "  ") -> list[str]:
+    """Rows of cells as lines of columns: those of ``left`` (None: all) begin together, the others end together.
+
+    >>> aligned([("name", "n"), ("a", "10"), ("bcdef", "5")], left=[0])
+    ['name    n', 'a      10', 'bcdef   5']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        gap.join(
+            cell.ljust(width) if left is None or place in left else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]

@@ -9,7 +9,7 @@ from importlib import import_module, resources
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_retrieval_eval.errors import SettingsError
-from pytest_retrieval_eval.gates.wording import counted, listed, shown
+from pytest_retrieval_eval.gates.wording import aligned, counted, listed, shown
 from pytest_retrieval_eval.reports.text import WIDTH
 
 if TYPE_CHECKING:
@@ -277,15 +277,7 @@ def _plain(section: Section) -> str:
     lines = [section.title]
     for line in section.lines:
         lines += textwrap.wrap(line, WIDTH, initial_indent="  ", subsequent_indent="    ")
-    if section.rows:
-        widths = [max(map(len, column)) for column in zip(*section.rows, strict=True)]
-        for row in section.rows:
-            cells = [
-                cell.ljust(width) if place == 0 else cell.rjust(width)
-                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-            ]
-            lines.append("  " + "  ".join(cells).rstrip())
-    return "\n".join(lines)
+    return "\n".join([*lines, *("  " + line for line in aligned(section.rows, left=[0]))])
 
 
 # --- charts ----------------------------------------------------------------------------------------------------

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from pytest_retrieval_eval.gates.wording import counted, shown
+from pytest_retrieval_eval.gates.wording import aligned, counted, shown
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.stats.association import Association
@@ -23,20 +23,19 @@ def correlation_text(study: Correlation) -> str:
         f"{shown(study.dataset) or 'dataset'}: list scores from labels against answers end to end, "
         f"{study.metric}, {counted(study.queries, 'query', 'queries')}",
         "",
-        *table(
+        *_table(
             ("answers of", "from", "k", "mean", "largest tau-b without ties"),
             [(one.reader, one.run, str(one.k), _number(one.mean), _number(one.ceiling)) for one in study.answers],
-            left=2,
+            left=(0, 1),
         ),
         "",
-        *table(
+        *_table(
             (*_BY_QUERY[:7], _percent(study.level), *_BY_QUERY[7:]),
             [
                 (cell.reader, cell.run, str(cell.k), cell.source, cell.measure, str(cell.found.n), *_of(cell.found))
                 for cell in study.cells
             ],
-            left=2,
-            also=(3, 4),
+            left=(0, 1, 3, 4),
         ),
         "",
         "ceiling: the largest tau-b of these values, ties being what they are; tied: the share of the pairs of queries",
@@ -47,7 +46,7 @@ def correlation_text(study: Correlation) -> str:
         lines += [
             "",
             names,
-            *table(
+            *_table(
                 ("answers of", "k", "labels", "measure", "n", "tau-b", "rho", "pairs in opposite order"),
                 [
                     (
@@ -63,8 +62,7 @@ def correlation_text(study: Correlation) -> str:
                     )
                     for one in study.systems
                 ],
-                left=1,
-                also=(2, 3),
+                left=(0, 2, 3),
             ),
         ]
     return "\n".join(lines) + "\n"
@@ -92,10 +90,10 @@ def efficiency_text(study: Efficiency) -> str:
         f"{counted(study.queries, 'query', 'queries')} of {shown(study.run)}, median of "
         f"{counted(study.repeat, 'turn')}",
         "",
-        *table(
+        *_table(
             ("reader", "level", "batch", "seconds", "CPU seconds", "tokens in", "out", "peak MiB", "cut", "cache hits"),
             rows,
-            left=2,
+            left=(0, 1),
         ),
         "",
         "peak MiB: above the loaded model; cut: items whose documents did not fit; cache: off",
@@ -105,21 +103,8 @@ def efficiency_text(study: Efficiency) -> str:
     return "\n".join(lines) + "\n"
 
 
-def table(
-    header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int, also: Sequence[int] = ()
-) -> Iterator[str]:
-    """Lines of columns: the first ``left`` and those of ``also`` begin together, the others end together.
-
-    >>> list(table(("name", "n"), [("a", "10"), ("bcdef", "5")], left=1))
-    ['name    n', 'a      10', 'bcdef   5']
-    """
-    cells = [[shown(cell) for cell in row] for row in (header, *rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for row in cells:
-        yield "  ".join(
-            cell.ljust(width) if place < left or place in also else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]], left: Collection[int]) -> list[str]:
+    return aligned([[shown(cell) for cell in row] for row in (header, *rows)], left)
 
 
 def _of(found: Association) -> tuple[str, ...]:

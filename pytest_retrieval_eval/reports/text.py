@@ -14,7 +14,7 @@ from dataclasses import replace
 from pytest_retrieval_eval.gates.corrections import NAMES as CORRECTIONS
 from pytest_retrieval_eval.gates.rules import in_unit, signed
 from pytest_retrieval_eval.gates.verdict import Holding, Move, QueryDiff, SpanChange, Verdict
-from pytest_retrieval_eval.gates.wording import counted, means, number, p_text, shown
+from pytest_retrieval_eval.gates.wording import aligned, counted, means, number, p_text, shown
 from pytest_retrieval_eval.reports.doubts import doubts
 from pytest_retrieval_eval.reports.spread import spread_lines
 
@@ -172,12 +172,7 @@ def _causes(verdict: Verdict) -> list[str]:
 def _slices(verdict: Verdict, limit: int | None) -> list[str]:
     """A line for each slice, the worst first."""
     told = verdict.slices if limit is None else verdict.slices[: max(limit, _SLICES)]
-    columns = [_slice(each) for each in told]
-    widths = [max(map(len, column)) for column in zip(*columns, strict=True)]
-    lines = [
-        "  " + "   ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
-        for row in columns
-    ]
+    lines = ["  " + line for line in aligned([_slice(each) for each in told], gap="   ")]
     adjusted = next((each for each in verdict.slices if each.p_adjusted is not None), None)
     by = f"by {shown(verdict.by or '', 40)}"
     if adjusted is not None and adjusted.correction is not None:
