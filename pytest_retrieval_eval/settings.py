@@ -352,26 +352,48 @@ def _reader(text: str, root: Path) -> tuple[dict[str, object] | None, Path]:
     """The settings of the reader, and the folder that their paths are relative to."""
     if not text.strip():
         return None, root
-    import yaml  # only a project that has a reader pays for it
-
     place, folder, source = "retrieval_reader", root, text
-    if text.strip().lower().endswith((".yaml", ".yml", ".json")) and "\n" not in text.strip():
+    if is_settings_file(text.strip()) and "\n" not in text.strip():
         file = root / text.strip()
         place, folder = f"retrieval_reader: {file}", file.parent
         try:
             source = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise SettingsError(f"{place}: cannot be read: {error}") from None
+    what = "a reader with their kind, such as {kind: transformers, model: models/reader}"
+    settings = settings_of(source, place, what)
+    if not isinstance(settings.get("kind"), str):
+        raise SettingsError(f"{place}: expected the settings of {what}, not {str(settings)[:60]!r}")
+    return settings, folder
+
+
+def is_settings_file(text: str) -> bool:
+    """Whether a reader or a judge is given as a file of settings, and not as an import string or as the settings.
+
+    >>> is_settings_file("readers/small.yaml"), is_settings_file("myapp.readers:make")
+    (True, False)
+    """
+    return text.lower().endswith((".yaml", ".yml", ".json"))
+
+
+def settings_of(source: str, place: str, what: str) -> dict[str, object]:
+    """The settings that a text of YAML or JSON has; ``place`` says in an error where it stands, ``what`` of what.
+
+    >>> settings_of("kind: fid", "reader.yaml", "a reader")
+    {'kind': 'fid'}
+    >>> settings_of("fid", "reader.yaml", "a reader")
+    Traceback (most recent call last):
+    pytest_retrieval_eval.errors.SettingsError: reader.yaml: expected the settings of a reader, not 'fid'
+    """
+    import yaml  # only a project that has a reader pays for it
+
     try:
         found = yaml.safe_load(source)
     except yaml.YAMLError as error:
         raise SettingsError(f"{place}: this is no YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(found, dict) or not isinstance(found.get("kind"), str):
-        raise SettingsError(
-            f"{place}: expected the settings of a reader with their kind, such as "
-            f"{{kind: transformers, model: models/reader}}, not {str(found)[:60]!r}"
-        )
-    return {str(key): value for key, value in found.items()}, folder
+    if not isinstance(found, dict):
+        raise SettingsError(f"{place}: expected the settings of {what}, not {str(found)[:60]!r}")
+    return {str(key): value for key, value in found.items()}
 
 
 def is_stage_name(text: str) -> bool:

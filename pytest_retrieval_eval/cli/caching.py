@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 
 from pytest_retrieval_eval.cli.console import Console, json_text
-from pytest_retrieval_eval.cli.reading import imported, is_file, settings_in
+from pytest_retrieval_eval.cli.reading import given_reader
 from pytest_retrieval_eval.errors import SettingsError
 from pytest_retrieval_eval.gates.wording import counted, shown
 from pytest_retrieval_eval.readers.cache import Mode, ReadingCache
@@ -175,14 +176,14 @@ def _known(digest: str, cache: ReadingCache) -> None:
 
 def _reader(text: str) -> tuple[Reader, str | None]:
     """The reader to read with, and the digest of the one whose readings are meant, where that is another."""
-    if not is_file(text):
-        return imported(text), None
+    given, root = given_reader(text)
+    if not isinstance(given, Mapping):
+        return given, None
     from pytest_retrieval_eval.readers.config import reader_from
     from pytest_retrieval_eval.readers.reading import identity_digest
     from pytest_retrieval_eval.readers.selfcheck import alone
 
-    settings, root = settings_in(text)
-    identity = reader_from(settings, root=root).identity
+    identity = reader_from(given, root=root).identity
     if identity is None:
         raise SettingsError(f"--reader {text}: this reader has no identity, so none of its readings are kept")
-    return reader_from(alone(settings), root=root), identity_digest(identity)
+    return reader_from(alone(given), root=root), identity_digest(identity)

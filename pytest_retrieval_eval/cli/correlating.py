@@ -9,15 +9,14 @@ from pathlib import Path
 
 from pytest_retrieval_eval.cli.console import Console, json_text
 from pytest_retrieval_eval.cli.inputs import parse_where, read_collection, select_queries, split_measures
-from pytest_retrieval_eval.cli.reading import imported, is_file, settings_in
+from pytest_retrieval_eval.cli.reading import given_reader, opened_cache, say_readings
 from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import SettingsError
 from pytest_retrieval_eval.labels.source import ERAG, LabelSource
-from pytest_retrieval_eval.readers.cache import summary_line, told
 from pytest_retrieval_eval.readers.reading import Reader
 from pytest_retrieval_eval.readers.session import behind_cache
-from pytest_retrieval_eval.readers.store import ReadingCache
+from pytest_retrieval_eval.settings import is_settings_file
 
 DEFAULT = (ERAG, "qrels", "contains(kilt)")
 
@@ -95,26 +94,19 @@ def report_efficiency(arguments: argparse.Namespace, console: Console) -> int:
 def _behind_cache(arguments: argparse.Namespace, console: Console) -> Iterator[dict[str, Reader]]:
     """The readers behind the cache; what they did is said at the end, however it ends."""
     given = _given(arguments.reader)
-    fill = "the same command with --cache-mode rw"
-    with ReadingCache(arguments.cache, arguments.cache_mode, fill=fill) as cache:
+    with opened_cache(arguments) as cache:
         readers: dict[str, Reader] = {name: behind_cache(one, root, cache) for name, (one, root) in given.items()}
         try:
             yield readers
         finally:
-            counters, notes = told(cache)
+            say_readings(cache, console)
             for reader in readers.values():
                 reader.close()
-            for note in notes:
-                console.note(note)
-            console.say(summary_line(counters))
 
 
 def _given(texts: Sequence[str]) -> dict[str, tuple[Mapping[str, object] | Reader, Path]]:
     """Each reader by its name, as settings or as it is, and the folder that its paths are relative to."""
-    found: dict[str, tuple[Mapping[str, object] | Reader, Path]] = {}
-    for name, what in _named(texts, "--reader").items():
-        found[name] = settings_in(what) if is_file(what) else (imported(what), Path.cwd())
-    return found
+    return {name: given_reader(what) for name, what in _named(texts, "--reader").items()}
 
 
 def _named(texts: Sequence[str], option: str) -> dict[str, str]:
@@ -127,7 +119,7 @@ def _named(texts: Sequence[str], option: str) -> dict[str, str]:
     for text in texts:
         name, equals, what = text.partition("=")
         if not equals:
-            imports = ":" in text and not is_file(text)
+            imports = ":" in text and not is_settings_file(text)
             name, what = text.rpartition(":")[2] if imports else Path(text).stem, text
         if not name or not what:
             raise SettingsError(f"{option} {text}: expected NAME=FILE, or what has a name of its own")

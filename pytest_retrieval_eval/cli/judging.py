@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from pytest_retrieval_eval.cli.console import PROGRAM, Console, json_text
-from pytest_retrieval_eval.cli.reading import settings_in
+from pytest_retrieval_eval.cli.reading import opened_cache, say_readings, settings_in
 from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import SettingsError
@@ -24,9 +24,9 @@ from pytest_retrieval_eval.labels.pairs import read_pairs
 from pytest_retrieval_eval.labels.pool import DEPTH, Plan, Pool, estimated, key_of, plan_of, pool_of
 from pytest_retrieval_eval.progress import progress
 from pytest_retrieval_eval.readers.budget import Price
-from pytest_retrieval_eval.readers.cache import summary_line, told
+from pytest_retrieval_eval.readers.cache import told
 from pytest_retrieval_eval.readers.store import ReadingCache
-from pytest_retrieval_eval.settings import CACHE
+from pytest_retrieval_eval.settings import is_settings_file
 
 JUDGE = "judge.yaml"
 """In the folder of judgments, the settings of the judge that fills it unless --judge names another."""
@@ -69,7 +69,7 @@ def judge(arguments: argparse.Namespace, console: Console) -> int:
     """The command ``judge``: status 0 where every pair has a grade, 1 where not."""
     if (arguments.pairs is None) == (not arguments.run):
         raise SettingsError("say what to judge: a file of pairs, or --dataset and --run once for each run")
-    with replies(arguments) as cache:
+    with opened_cache(arguments) as cache:
         return _judge_with(arguments, console, cache)
 
 
@@ -140,20 +140,10 @@ def _judge_pairs(
     return 1
 
 
-def replies(arguments: argparse.Namespace) -> ReadingCache:
-    """Where a judge of a file of settings keeps the replies to its questions."""
-    return ReadingCache(
-        arguments.cache or CACHE, arguments.cache_mode or "rw", fill="the same command with --cache-mode rw"
-    )
-
-
 def say_replies(cache: ReadingCache, console: Console) -> None:
     """How many replies were there, and how many were asked for, where a judge keeps them."""
     if cache.clients:
-        counters, notes = told(cache)
-        for note in notes:
-            console.note(note)
-        console.say(summary_line(counters, "replies"))
+        say_readings(cache, console, "replies")
 
 
 def _say_filled(filled: Filled, cache: ReadingCache, console: Console) -> None:
@@ -274,7 +264,7 @@ def _judge(
         given = str(default)
     caps = {name: getattr(arguments, f"max_{name}", None) for name in ("calls", "tokens", "cost")}
     caps = {name: value for name, value in caps.items() if value is not None}
-    if not str(given).lower().endswith((".yaml", ".yml", ".json")):
+    if not is_settings_file(given):
         if caps:
             raise SettingsError(f"--max-{next(iter(caps))} goes with a file of settings, and --judge is {given}")
         for name in ("cache", "cache_mode"):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from pytest_retrieval_eval.cli.console import PROGRAM, Console, json_text
-from pytest_retrieval_eval.cli.reading import imported, is_file, settings_in
+from pytest_retrieval_eval.cli.console import Console, json_text
+from pytest_retrieval_eval.cli.reading import given_reader, opened_cache, say_readings
 from pytest_retrieval_eval.collection.chunks import Chunk, Chunks
 from pytest_retrieval_eval.collection.dataset import Corpus
 from pytest_retrieval_eval.collection.files import bare_suffixes, json_id, json_lines
@@ -18,7 +19,7 @@ from pytest_retrieval_eval.gates.wording import counted, shown
 from pytest_retrieval_eval.labels.questions.folder import check_folder, save
 from pytest_retrieval_eval.labels.questions.prompts import QuestionPrompt, as_it_is
 from pytest_retrieval_eval.labels.questions.written import Questions, sources_of, write_questions
-from pytest_retrieval_eval.readers.cache import CachedReader, summary_line, told
+from pytest_retrieval_eval.readers.cache import CachedReader
 from pytest_retrieval_eval.readers.reading import identity_digest
 from pytest_retrieval_eval.readers.session import behind_cache
 from pytest_retrieval_eval.readers.store import ReadingCache
@@ -45,8 +46,7 @@ def ask_questions(arguments: argparse.Namespace, console: Console) -> int:
     taken = Queries.read(queries_path).ids if queries_path is not None and theirs else ()
     sources, unplaced = sources_of(chunks, corpus, sample=arguments.sample, seed=arguments.seed)
     console.say(f"asking about {counted(len(sources), 'passage')} of {chunks_path or corpus_path}")
-    fill = f"{PROGRAM} questions … --cache-mode rw"
-    with ReadingCache(arguments.cache, arguments.cache_mode, fill=fill) as cache:
+    with opened_cache(arguments) as cache:
         reader = _reader(arguments.reader, cache)
         try:
             found = write_questions(
@@ -64,11 +64,8 @@ def ask_questions(arguments: argparse.Namespace, console: Console) -> int:
             console.error("interrupted; nothing was written, what was read is kept, and the same command goes on")
             return _INTERRUPTED
         finally:
-            counters, notes = told(cache)
+            say_readings(cache, console)
             reader.close()
-            for note in notes:
-                console.note(note)
-            console.say(summary_line(counters))
     made_of = {
         "corpus": corpus.digest,
         "reader": None if identity is None else f"sha256:{identity_digest(identity)}",
@@ -82,10 +79,8 @@ def ask_questions(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def _reader(text: str, cache: ReadingCache) -> CachedReader:
-    if not is_file(text):
-        return behind_cache(imported(text), Path.cwd(), cache)
-    settings, root = settings_in(text)
-    return behind_cache(as_it_is(settings), root, cache)
+    given, root = given_reader(text)
+    return behind_cache(as_it_is(given) if isinstance(given, Mapping) else given, root, cache)
 
 
 def _say(found: Questions, output: Path, arguments: argparse.Namespace, console: Console) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from pytest_retrieval_eval.cli.console import PROGRAM, Console
 from pytest_retrieval_eval.errors import SettingsError
 from pytest_retrieval_eval.gates.imported import import_made
-from pytest_retrieval_eval.gates.wording import shown
 from pytest_retrieval_eval.labels.source import ERAG, JUDGED, LabelSource, check_name, source
-from pytest_retrieval_eval.settings import JUDGMENTS
+from pytest_retrieval_eval.settings import CACHE, JUDGMENTS, is_settings_file, settings_of
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.options import Options
@@ -21,29 +21,42 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.readers.store import ReadingCache
 
 
-def is_file(text: str) -> bool:
-    """Whether a ``--reader`` is a file of settings, and no import string."""
-    return text.lower().endswith((".yaml", ".yml", ".json"))
+FILL = "the same command with --cache-mode rw"
 
 
-def settings_in(
-    text: str, option: str = "--reader", what: str = "a reader, such as kind: transformers"
-) -> tuple[dict[str, object], Path]:
+def settings_in(text: str, option: str, what: str) -> tuple[dict[str, object], Path]:
     """The settings in that file, and the folder that their paths are relative to; ``option`` names the file."""
-    import yaml
-
     from pytest_retrieval_eval.collection.files import decode, read_bytes
 
-    try:
-        settings = yaml.safe_load(decode(read_bytes(text), text))
-    except yaml.YAMLError as error:
-        raise SettingsError(f"{option} {text}: malformed YAML: {shown(str(error))}") from None
-    if not isinstance(settings, dict):
-        raise SettingsError(f"{option} {text}: expected the settings of {what}")
-    return settings, Path(text).absolute().parent
+    return settings_of(decode(read_bytes(text), text), f"{option} {text}", what), Path(text).absolute().parent
 
 
-def imported(text: str) -> Reader:
+def given_reader(text: str) -> tuple[Mapping[str, object] | Reader, Path]:
+    """What ``--reader`` names, the settings in a file or a reader, and the folder that their paths are relative to."""
+    if is_settings_file(text):
+        return settings_in(text, "--reader", "a reader, such as kind: transformers")
+    return _imported(text), Path.cwd()
+
+
+def opened_cache(arguments: argparse.Namespace) -> ReadingCache:
+    """The cache that a command line names, or the usual one."""
+    from pytest_retrieval_eval.readers.store import ReadingCache
+
+    return ReadingCache(arguments.cache or CACHE, arguments.cache_mode or "rw", fill=FILL)
+
+
+def say_readings(cache: ReadingCache, console: Console, what: str = "reader") -> None:
+    """What the readers behind a cache did, and what to know of it; said before they are closed."""
+    from pytest_retrieval_eval.readers.cache import told
+    from pytest_retrieval_eval.readers.counters import summary_line
+
+    counters, notes = told(cache)
+    for note in notes:
+        console.note(note)
+    console.say(summary_line(counters, what))
+
+
+def _imported(text: str) -> Reader:
     """The reader that ``MODULE:NAME`` names, or that it makes when it is called."""
     return cast(
         "Reader",
@@ -103,27 +116,15 @@ class Sources:
     def _opened(self) -> Reader:
         if self._reader is None:
             from pytest_retrieval_eval.readers.session import behind_cache
-            from pytest_retrieval_eval.readers.store import ReadingCache
 
-            given, text = self._arguments, self._arguments.reader
-            self._cache = ReadingCache(given.cache, given.cache_mode, fill="the same command with --cache-mode rw")
-            made: object
-            if is_file(text):
-                made, root = settings_in(text)
-            else:
-                made, root = imported(text), Path.cwd()
-            self._reader = behind_cache(made, root, self._cache)
+            self._cache = opened_cache(self._arguments)
+            self._reader = behind_cache(*given_reader(self._arguments.reader), self._cache)
         return self._reader
 
     def close(self, console: Console) -> None:
         """Let go of the reader, and say what it did."""
         if self._reader is None or self._cache is None:
             return
-        from pytest_retrieval_eval.readers.cache import summary_line, told
-
-        counters, notes = told(self._cache)
+        say_readings(self._cache, console)
         self._reader.close()
         self._cache.close()
-        for note in notes:
-            console.note(note)
-        console.say(summary_line(counters))

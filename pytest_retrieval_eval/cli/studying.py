@@ -11,7 +11,8 @@ from typing import Any, cast
 
 from pytest_retrieval_eval.cli.console import Console, json_text
 from pytest_retrieval_eval.cli.inputs import parse_where, read_collection, select_queries
-from pytest_retrieval_eval.cli.judging import judge_and_pool, replies, say_replies
+from pytest_retrieval_eval.cli.judging import judge_and_pool, say_replies
+from pytest_retrieval_eval.cli.reading import opened_cache
 from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.collection.files import json_document, write_atomically
 from pytest_retrieval_eval.collection.qrels import Qrels
@@ -118,7 +119,7 @@ def _of_folder(arguments: argparse.Namespace, runs: Mapping[str, Run]) -> _Label
 
 def again(arguments: argparse.Namespace, console: Console) -> int:
     """The command ``judge again``: status 1 where a pair of the sample got no second grade."""
-    cache = replies(arguments)
+    cache = opened_cache(arguments)
     made, judgments, pool = judge_and_pool(arguments, console, cache)
     with cache, closing(made):
         digest = judge_digest(made, allow_floating=True)

@@ -146,7 +146,7 @@ def test_selfcheck_with_the_settings_of_a_reader(program, here, module):
     (here / "nameless.yaml").write_text(f"kind: callable\nfunction: {source}:answer\n")
     for file, said in (
         ("list.yaml", "expected the settings"),
-        ("broken.json", "malformed YAML"),
+        ("broken.json", "this is no YAML"),
         ("nameless.yaml", "no identity"),
         ("absent.yaml", "absent.yaml"),
     ):
