@@ -40,7 +40,7 @@ def plan(arguments: argparse.Namespace, console: Console) -> int:
     if arguments.to_judge is not None:
         check_path(Path(arguments.to_judge), "--to-judge")
     judgments = _judgments(arguments, arguments.use)
-    judge, price = _judge(arguments, needed=False)
+    judge, price = (None, None) if _named_judge(arguments) is None else _judge(arguments, None)
     pool = _pool(arguments, console)
     found = plan_of(pool, judgments, judge=judge, price=price)
     if arguments.to_judge is not None:
@@ -74,9 +74,7 @@ def judge(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def _judge_with(arguments: argparse.Namespace, console: Console, cache: ReadingCache) -> int:
-    made, price = _judge(arguments, needed=True, cache=cache)
-    if made is None:  # cannot be: it was needed
-        raise SettingsError("there is no judge")
+    made, price = _judge(arguments, cache)
     judgments = _judgments(arguments, ())
     pool: Pool | None = None
     if arguments.pairs is None:
@@ -200,9 +198,7 @@ def judge_and_pool(
     arguments: argparse.Namespace, console: Console, cache: ReadingCache
 ) -> tuple[Judge, Judgments, Pool]:
     """The judge, the folder of judgments and the pool of the runs of a command line that needs all three."""
-    made, _ = _judge(arguments, needed=True, cache=cache)
-    if made is None:  # cannot be: it was needed
-        raise SettingsError("there is no judge")
+    made, _ = _judge(arguments, cache)
     return made, _judgments(arguments, ()), _pool(arguments, console)
 
 
@@ -244,26 +240,24 @@ def _document(found: Plan, judged: Mapping[str, float]) -> dict[str, Any]:
 # --- the judge ----------------------------------------------------------------------------------------
 
 
-def _judge(
-    arguments: argparse.Namespace, *, needed: bool, cache: ReadingCache | None = None
-) -> tuple[Judge | None, Price | None]:
-    """The judge of --judge, else of the folder's judge.yaml, and its price where that is known.
+def _named_judge(arguments: argparse.Namespace) -> str | None:
+    """What --judge says, else the judge.yaml of the folder of judgments, where there is one."""
+    if arguments.judge is not None:
+        return str(arguments.judge)
+    default = Path(arguments.judgments) / JUDGE
+    return str(default) if default.exists() else None
 
-    One of a file of settings keeps its replies in ``cache``.
-    """
-    given = arguments.judge
+
+def _judge(arguments: argparse.Namespace, cache: ReadingCache | None) -> tuple[Judge, Price | None]:
+    """The judge, and its price where that is known; one of a file of settings keeps its replies in ``cache``."""
+    given = _named_judge(arguments)
     if given is None:
-        default = Path(arguments.judgments) / JUDGE
-        if not default.exists():
-            if needed:
-                raise SettingsError(
-                    f"there is no judge: write its settings into {default} (such as url, model, prompt), or name a "
-                    "file of them, or MODULE:NAME, with --judge"
-                )
-            return None, None
-        given = str(default)
-    caps = {name: getattr(arguments, f"max_{name}", None) for name in ("calls", "tokens", "cost")}
-    caps = {name: value for name, value in caps.items() if value is not None}
+        raise SettingsError(
+            f"there is no judge: write its settings into {Path(arguments.judgments) / JUDGE} (such as url, model, "
+            "prompt), or name a file of them, or MODULE:NAME, with --judge"
+        )
+    given_caps = {name: getattr(arguments, f"max_{name}", None) for name in ("calls", "tokens", "cost")}
+    caps = {name: value for name, value in given_caps.items() if value is not None}
     if not is_settings_file(given):
         if caps:
             raise SettingsError(f"--max-{next(iter(caps))} goes with a file of settings, and --judge is {given}")
