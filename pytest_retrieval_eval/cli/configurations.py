@@ -6,9 +6,8 @@ import argparse
 from dataclasses import asdict
 
 from pytest_retrieval_eval.cli.console import Console, json_text
-from pytest_retrieval_eval.cli.inputs import named_measures, parse_where, read_collection, select_queries
+from pytest_retrieval_eval.cli.inputs import named_measures, parse_where, read_collection, read_runs, select_queries
 from pytest_retrieval_eval.collection.run import Run
-from pytest_retrieval_eval.errors import SettingsError
 from pytest_retrieval_eval.reports.configurations import FORMATS
 from pytest_retrieval_eval.studies.compare_all import compare_all
 from pytest_retrieval_eval.studies.thresholds import threshold_report
@@ -20,17 +19,9 @@ def compare_runs(arguments: argparse.Namespace, console: Console) -> int:
     """The command ``compare-all``. Everything is computed before anything is printed."""
     dataset = read_collection(arguments.qrels, queries=arguments.queries, split=arguments.split)
     select = select_queries(dataset, parse_where(arguments.where))
-    runs: dict[str, Run] = {}
-    for text in arguments.runs:
-        given, equals, path = text.partition("=")
-        run = Run.read(path if equals and given and "/" not in given else text)
-        name = given if equals and given and "/" not in given else run.name
-        if name in runs:
-            raise SettingsError(f"two runs have the name {name!r}; give one of them another: NAME=FILE")
-        runs[name] = run
     found = compare_all(
         dataset,
-        runs,
+        read_runs(arguments.runs),
         [measure for _, measure in named_measures(arguments.measure or DEFAULT)],
         select=select,
         objectives=[measure for _, measure in named_measures(arguments.pareto)] if arguments.pareto else None,

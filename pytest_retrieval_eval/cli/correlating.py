@@ -8,7 +8,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pytest_retrieval_eval.cli.console import Console, json_text
-from pytest_retrieval_eval.cli.inputs import parse_where, read_collection, select_queries, split_measures
+from pytest_retrieval_eval.cli.inputs import (
+    by_name,
+    parse_where,
+    read_collection,
+    read_runs,
+    select_queries,
+    split_measures,
+    split_name,
+)
 from pytest_retrieval_eval.cli.reading import given_reader, opened_cache, say_readings
 from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.collection.run import Run
@@ -39,7 +47,7 @@ def correlate_labels(arguments: argparse.Namespace, console: Console) -> int:
     with _behind_cache(arguments, console) as readers:
         study = correlate(
             dataset,
-            _runs(arguments.run),
+            read_runs(arguments.run),
             readers,
             labels=labels,
             measures=split_measures(arguments.measure) or MEASURES,
@@ -115,30 +123,16 @@ def _named(texts: Sequence[str], option: str) -> dict[str, str]:
     >>> _named(["small=a.yaml", "readers/big.yaml", "myapp.readers:make"], "--reader")
     {'small': 'a.yaml', 'big': 'readers/big.yaml', 'make': 'myapp.readers:make'}
     """
-    found: dict[str, str] = {}
+    found = []
     for text in texts:
-        name, equals, what = text.partition("=")
-        if not equals:
+        name, what = split_name(text)
+        if not name:
             imports = ":" in text and not is_settings_file(text)
-            name, what = text.rpartition(":")[2] if imports else Path(text).stem, text
-        if not name or not what:
+            name = text.rpartition(":")[2] if imports else Path(text).stem
+        if not name:
             raise SettingsError(f"{option} {text}: expected NAME=FILE, or what has a name of its own")
-        if name in found:
-            raise SettingsError(f"{option}: two are called {name}; name them apart with NAME=FILE")
-        found[name] = what
-    return found
-
-
-def _runs(texts: Sequence[str]) -> dict[str, Run]:
-    """The runs by the names that tell them apart."""
-    runs = {}
-    for path in texts:
-        run = Run.read(path)
-        name = run.name or Path(path).name
-        if name in runs:
-            raise SettingsError(f"two runs are called {name}: {path} and another; give their files different names")
-        runs[name] = run
-    return runs
+        found.append((name, what))
+    return by_name(found, f"of {option}")
 
 
 def _ks(text: str) -> list[int]:

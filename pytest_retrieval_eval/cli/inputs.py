@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from pytest_retrieval_eval.gates.wording import counted, shown
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.registry import definition
 
+T = TypeVar("T")
 Named = tuple[str, Measure]
 
 # A name of trec_eval that begins a list, and the numbers that go on with it.
@@ -105,6 +106,33 @@ def parse_where(items: Sequence[str]) -> dict[str, object] | None:
         found.setdefault(tag.strip(), []).extend(value if isinstance(value, list) else [value])
     where: dict[str, object] = {tag: v[0] if len(v) == 1 else v for tag, v in found.items()}
     return where or None
+
+
+def split_name(text: str) -> tuple[str, str]:
+    """``NAME=WHAT`` as both; the name is empty where there is none, as in a file's name that has the sign itself.
+
+    >>> split_name("bm25=runs/a.trec"), split_name("runs/a=b.trec")
+    (('bm25', 'runs/a.trec'), ('', 'runs/a=b.trec'))
+    """
+    name, equals, what = text.partition("=")
+    named = equals and name and what and "/" not in name and not Path(text).exists()
+    return (name, what) if named else ("", text)
+
+
+def by_name(pairs: Iterable[tuple[str, T]], what: str) -> dict[str, T]:
+    """What was given by its name, in order; two of one name are an error."""
+    found: dict[str, T] = {}
+    for name, value in pairs:
+        if name in found:
+            raise SettingsError(f"two {what} are called {name}: name them apart with NAME=FILE")
+        found[name] = value
+    return found
+
+
+def read_runs(texts: Sequence[str]) -> dict[str, Run]:
+    """The runs that ``FILE`` or ``NAME=FILE`` name, by these names or their own."""
+    runs = [(name, Run.read(path)) for name, path in map(split_name, texts)]
+    return by_name(((name or run.name or run.source, run) for name, run in runs), "runs")
 
 
 def _json_or_text(text: str) -> object:

@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_retrieval_eval.cli.console import Console, json_text
-from pytest_retrieval_eval.cli.inputs import named_measures, parse_where, read_collection, select_queries
+from pytest_retrieval_eval.cli.inputs import (
+    by_name,
+    named_measures,
+    parse_where,
+    read_collection,
+    select_queries,
+    split_name,
+)
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.collection.stages import Stages
 from pytest_retrieval_eval.errors import SettingsError
@@ -32,15 +39,12 @@ def report_stages(arguments: argparse.Namespace, console: Console) -> int:
 
 def read_stages(items: Sequence[str]) -> Stages:
     """The stages that ``NAME=FILE`` name, in their order; each is opened when it is asked for."""
-    named: dict[str, str] = {}
-    for item in items:
-        name, equals, place = item.partition("=")
-        if not (name and equals and place):
+    named = [(*split_name(item), item) for item in items]
+    for name, _, item in named:
+        if not name:
             raise SettingsError(f"{item}: expected a stage as NAME=RUN, such as bm25=runs/bm25.trec")
-        if name in named:
-            raise SettingsError(f"{item}: the stage {name} stands twice")
-        named[name] = place
-    return Stages(named, lambda _, place: Run.read(Path(place) if Path(place).exists() else place))
+    places = by_name(((name, place) for name, place, _ in named), "stages")
+    return Stages(places, lambda _, place: Run.read(Path(place) if Path(place).exists() else place))
 
 
 def _text(report: StageReport) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from pytest_retrieval_eval.cli.console import Console, json_text
-from pytest_retrieval_eval.cli.inputs import parse_where, read_collection, select_queries
+from pytest_retrieval_eval.cli.inputs import parse_where, read_collection, read_runs, select_queries
 from pytest_retrieval_eval.cli.judging import judge_and_pool, say_replies
 from pytest_retrieval_eval.cli.reading import opened_cache
 from pytest_retrieval_eval.collection.dataset import Dataset
@@ -30,10 +30,9 @@ from pytest_retrieval_eval.settings import JUDGMENTS
 from pytest_retrieval_eval.studies.agreement import agreement, grades_of, sample_pairs
 from pytest_retrieval_eval.studies.corrected import CorrectedPrecision, corrected_precision
 from pytest_retrieval_eval.studies.heldout import evidence_of
-from pytest_retrieval_eval.studies.judge_validation import validate_judge
 from pytest_retrieval_eval.studies.pool_report import pool_report
 from pytest_retrieval_eval.studies.stored import Repeated, graded_by, repeated_by, stored
-from pytest_retrieval_eval.studies.systems import named_runs, stability
+from pytest_retrieval_eval.studies.systems import stability
 
 FAMILY = "family"
 
@@ -42,7 +41,7 @@ def report(arguments: argparse.Namespace, console: Console) -> int:
     """The command ``pool report``: status 1 where the ranking did not stay as it was."""
     if arguments.min_tau is not None and arguments.before is None:
         raise SettingsError("--min-tau goes with --before, the judgments before the pool grew")
-    runs = named_runs([Run.read(path) for path in arguments.run])
+    runs = read_runs(arguments.run)
     for name, run in runs.items():
         for warning in run.warnings:
             console.note(f"{name}: {warning}")
@@ -184,15 +183,7 @@ def validate(arguments: argparse.Namespace, console: Console) -> int:
         given["where"] = where
     check = JudgeCheck.of(given)
     evidence = evidence_of(check, Path(), lambda: Judgments.open(JUDGMENTS), lambda: _tagged(arguments.dataset, where))
-    found = validate_judge(
-        evidence.human,
-        evidence.grades,
-        rel=check.rel,
-        requirements=check.requirements,
-        pool=evidence.pool,
-        weights=evidence.weights,
-        allow_missing=check.allow_missing,
-    )
+    found = evidence.validation(check)
     corrected: CorrectedPrecision | None = None
     if arguments.correct is not None:
         corrected = corrected_precision(

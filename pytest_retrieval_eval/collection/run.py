@@ -169,6 +169,11 @@ class Run:
         return f"<Run {self.name or self.source!r}>"
 
     @property
+    def called(self) -> str:
+        """The run as a sentence names it, such as ``run bm25``."""
+        return f"run {self.name or self.source or 'given'}"
+
+    @property
     def depth(self) -> int | None:
         """How many hits a query could have, where that was declared."""
         return self._file.depth

@@ -149,10 +149,7 @@ class Traces(Mapping[str, "tuple[Call, ...]"]):
     def of_run(cls, run: Run) -> Traces:
         """The traces that a run is made of. Raises DataError where it is not."""
         if not run.calls:
-            raise DataError(
-                f"the run {run.name or run.source or 'given'} has no traces: expected a row a query, with query_id and "
-                "calls"
-            )
+            raise DataError(f"the {run.called} has no traces: expected a row a query, with query_id and calls")
         return cls(run.calls, errors=run.errors, name=run.name, source=run.source)
 
     @classmethod

@@ -77,7 +77,7 @@ class SpansSource:
                 labels = {query_id: {**table[query_id], **judged} for query_id, judged in labels.items()}
             else:
                 notes.append(
-                    f"run {run.name or run.source or 'given'} returns chunks that the chunk table lacks, or has at "
+                    f"{run.called} returns chunks that the chunk table lacks, or has at "
                     "another place: R and the ideal order are those of the chunks that it returns"
                 )
             made[id(run)] = qrels_from(labels, spans.source, always=always)

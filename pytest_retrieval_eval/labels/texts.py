@@ -112,7 +112,7 @@ def _own_parts(dataset: Dataset, run: Run, rankings: Mapping[str, Ranking]) -> d
             if parts.setdefault(doc, (parent, start, end)) != (parent, start, end):
                 one, other = (f"{part[0]} {part[1]}-{part[2]}" for part in (parts[doc], (parent, start, end)))
                 raise GateError(
-                    f"run {run.name or run.source or 'given'}: the hits {doc!r} are {one} and, for query {query!r}, "
+                    f"{run.called}: the hits {doc!r} are {one} and, for query {query!r}, "
                     f"{other}: labels that read texts need an id for each part; return unique ids of chunks"
                 )
     table, corpus = dataset.chunks, dataset.corpus
@@ -123,7 +123,7 @@ def _own_parts(dataset: Dataset, run: Run, rankings: Mapping[str, Ranking]) -> d
         if doc in found:
             continue
         whole = None if corpus is None else corpus.get_many([parent]).get(parent)
-        name = f"run {run.name or run.source or 'given'}"
+        name = run.called
         if whole is not None:
             raise beyond_end(name, doc, parent, end, len(whole.text))
         named = None if table is None else table.get(doc)

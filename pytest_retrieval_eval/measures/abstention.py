@@ -61,7 +61,6 @@ def abstaining(given: Given) -> Evidence:
     )
 
     def check(measure: Measure, rows: Ints) -> None:
-        name = run.name or run.source or "given"
         if not beside.unanswerable[rows].any():
             raise GateError(
                 f"{measure}: no query that counts is marked unanswerable, so that nothing says when to return nothing: "
@@ -70,7 +69,7 @@ def abstaining(given: Given) -> Evidence:
         silent = rows[~(table.in_run[rows] | beside.failed[rows])].tolist()
         if silent:
             raise GateError(
-                f"{measure}: the run {name} has no list for {len(silent)} of {len(rows)} queries, the first is "
+                f"{measure}: the {run.called} has no list for {len(silent)} of {len(rows)} queries, the first is "
                 f"{labels.query_ids[silent[0]]}: a query that was not asked has abstained from nothing. Ask every "
                 "query and keep empty lists (*.run.jsonl does, a TREC file cannot), or select those of the run with "
                 "where="
@@ -80,7 +79,7 @@ def abstaining(given: Given) -> Evidence:
         if reads_scores(measure) and not scored.all():
             row = int(rows[np.flatnonzero(~scored)[0]])
             raise GateError(
-                f"{measure} reads the score of the first hit, and the run {name} has none for query "
+                f"{measure} reads the score of the first hit, and the {run.called} has none for query "
                 f"{labels.query_ids[row]}: keep the scores of the retriever, or leave the threshold out"
             )
         if measure.innermost.name == "abstention.auc" and beside.unanswerable[rows].all():

@@ -120,14 +120,10 @@ class Chain:
         return np.bincount(self.of[found], minlength=self.queries)
 
 
-def _run_name(run: Run) -> str:
-    return f"the run {run.name or run.source or 'given'}"
-
-
 def _refuse_runs_without(run: Run) -> None:
     if not run.calls:
         raise GateError(
-            f"{_run_name(run)} has no traces, which measures of calls read: make it with Traces.run(), or read a file "
+            f"the {run.called} has no traces, which measures of calls read: make it with Traces.run(), or read a file "
             'of rows {"query_id", "calls"}'
         )
 
@@ -151,7 +147,7 @@ def spent_calls(given: Given) -> Evidence:
         missing = [labels.query_ids[row] for row in rows[~spent.known[rows]].tolist()]
         if missing:
             raise GateError(
-                f"{measure}: {_run_name(run)} has no trace for {len(missing)} of {len(rows)} queries that count "
+                f"{measure}: the {run.called} has no trace for {len(missing)} of {len(rows)} queries that count "
                 f"({', '.join(missing[:5])}{', …' if len(missing) > 5 else ''}); one without a call has an empty list"
             )
 
@@ -180,7 +176,7 @@ def chains(given: Given) -> Evidence:
     _refuse_runs_without(run)
     if run.header.get("unit") == "document":
         raise GateError(
-            f"{_run_name(run)} was made of chunks, and its calls still have those: label the chunks, or leave "
+            f"the {run.called} was made of chunks, and its calls still have those: label the chunks, or leave "
             "unit='document' out"
         )
     if qrels is None or not len(qrels):

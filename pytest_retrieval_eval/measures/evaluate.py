@@ -123,7 +123,7 @@ def evaluate(
     kind = registry.reads(names[0])
     evidence = evidence_of(kind, given)
     if not evidence.ranks.in_run.any() and not evidence.ranks.unknown:
-        raise GateError(f"the run {run.name or run.source or 'given'} has no query at all: nothing can be measured.")
+        raise GateError(f"the {run.called} has no query at all: nothing can be measured.")
     evaluation = Evaluation(evidence, given, names, select, kind=kind, complete=complete)
     for name in names:
         evaluation.scores(name)

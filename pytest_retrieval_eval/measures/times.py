@@ -93,8 +93,8 @@ def timed_queries(given: Given) -> Evidence:
     labels, run = query_labels(given), given.run
     failed = run.errors
     times = Times(
-        _column(labels.query_ids, run.seconds, "seconds", _name(run)) * 1000.0,
-        _column(labels.query_ids, run.costs, "cost", _name(run)),
+        _column(labels.query_ids, run.seconds, "seconds", f"the {run.called}") * 1000.0,
+        _column(labels.query_ids, run.costs, "cost", f"the {run.called}"),
         read_only(np.fromiter((query in failed for query in labels.query_ids), bool, len(labels.query_ids))),
     )
 
@@ -107,7 +107,7 @@ def timed_queries(given: Given) -> Evidence:
         what, key = ("time", "seconds") if column == "latency" else ("cost", "cost")
         some = "no query" if len(ids) == len(rows) else f"{len(rows) - len(ids)} of {len(rows)} queries"
         raise GateError(
-            f"{measure}: {_name(run)} has a {what} for {some} that count; {len(ids)} "
+            f"{measure}: the {run.called} has a {what} for {some} that count; {len(ids)} "
             f"{'lacks' if len(ids) == 1 else 'lack'} one ({', '.join(ids[:5])}{', …' if len(ids) > 5 else ''}), and "
             f"what was not taken is no {what}. Ask the retriever again, or save runs with {key} (*.run.jsonl, not TREC)"
         )
@@ -120,10 +120,6 @@ def timed_queries(given: Given) -> Evidence:
         check=check,
         every=True,
     )
-
-
-def _name(run: Run) -> str:
-    return f"the run {run.name or run.source or 'given'}"
 
 
 def _column(ids: tuple[str, ...], values: Mapping[str, float], what: str, where: str) -> Floats:

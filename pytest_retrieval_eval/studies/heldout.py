@@ -38,6 +38,18 @@ class HeldOut:
     weights: dict[Pair, float] | None = field(repr=False)
     by_ids: dict[Pair, float] = field(repr=False)
 
+    def validation(self, check: JudgeCheck) -> JudgeValidation:
+        """What comes of holding the judge to a check."""
+        return validate_judge(
+            self.human,
+            self.grades,
+            rel=check.rel,
+            requirements=check.requirements,
+            pool=self.pool,
+            weights=self.weights,
+            allow_missing=check.allow_missing,
+        )
+
 
 def held_out(judgments: Judgments) -> HeldOut:
     """The held-out labels of a folder of judgments, and the grades of the one judge that counts in it.
@@ -157,12 +169,4 @@ def validated(
 ) -> tuple[str, JudgeValidation]:
     """The judge's name, and what came of its check."""
     evidence = evidence_of(check, root, kept, dataset)
-    return evidence.judge, validate_judge(
-        evidence.human,
-        evidence.grades,
-        rel=check.rel,
-        requirements=check.requirements,
-        pool=evidence.pool,
-        weights=evidence.weights,
-        allow_missing=check.allow_missing,
-    )
+    return evidence.judge, evidence.validation(check)

@@ -76,7 +76,7 @@ def test_correlate_says_what_it_cannot_use(program, studied, files):
         .err.splitlines()[-1]
         .endswith("-k one: expected whole numbers with commas, such as 1,3,5")
     )
-    assert "two are called make" in program(*base, "--reader", f"{studied}:make").err
+    assert "two of --reader are called make" in program(*base, "--reader", f"{studied}:make").err
     assert "ndcg@3 has a cut-off" in program(*base, "-m", "ndcg@3").err
     assert "charts are SVG files" in program(*base, "--plot", "out.png").err
     result = program("correlate", "set", "good.trec", "--reader", "absent.yaml")

@@ -109,7 +109,7 @@ def _add_judge_validate(parser: Parser) -> None:
 def _add_pool_report(parser: Parser) -> None:
     add = parser.add_argument
     add("qrels", metavar="QRELS", help="The judgments of the pool: a file of them, or a dataset.")
-    add("run", nargs="+", metavar="RUN", help="A run of a system.")
+    add("run", nargs="+", metavar="RUN", help="A run of a system, as FILE or NAME=FILE.")
     add_split(parser)
     add("-m", "--measure", default="ndcg@10", metavar="NAME", help="What systems are ranked by (default: ndcg@10).")
     add("--depth", type=positive, default=20, metavar="N", help="How deep the pool goes (default: 20).")

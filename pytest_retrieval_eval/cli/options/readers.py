@@ -67,7 +67,7 @@ def _add_shared_place(parser: Parser) -> None:
 def _add_correlate(parser: Parser) -> None:
     add = parser.add_argument
     add_study(parser)
-    add("run", nargs="+", metavar="RUN", help="The runs; with several, their ranking is correlated too.")
+    add("run", nargs="+", metavar="RUN", help="The runs, FILE or NAME=FILE; of several the ranking is correlated too.")
     add(
         "-k",
         default="5",
