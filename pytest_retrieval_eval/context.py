@@ -63,6 +63,7 @@ NO_RUN = (
     "there is no run to measure: define a session-scoped fixture `retriever` in conftest.py that returns your search "
     "function, or pass --retrieval-run PATH, or set the ini value retrieval_run"
 )
+NAME_A_STAGE = "; this project has stages of a pipeline, and a gate on one of them names it: stage=…"
 
 
 @dataclass(frozen=True)
@@ -655,15 +656,16 @@ def retriever_run(request: pytest.FixtureRequest, dataset: Dataset) -> Run:
     """What the project's ``retriever`` returns for the queries of ``dataset``, asked once a session."""
     node = cast(pytest.Item, request._pyfuncitem)
     definition = fixture_definition(node, "retriever")
+    session = session_of(request.config)
     if definition is None:
-        raise GateError(NO_RUN)
+        staged = session.settings.stages or not is_ours(fixture_definition(node, "retrieval_stages"))
+        raise GateError(NO_RUN + (NAME_A_STAGE if staged else ""))
     if definition.scope != "session" or definition.params is not None:
         what = "is parametrised" if definition.params is not None else f"has the scope {definition.scope!r}"
         raise GateError(
             f"the fixture retriever {what}, and must be session-scoped and not parametrised, since it is run once a "
             "session: for several systems save their runs and name them in the ini value retrieval_runs"
         )
-    session = session_of(request.config)
     place, parts = _place_of(definition), _parts_of(node, definition)
     _refuse_foreign(node, ("retriever", *parts))
     session.note_parts("retriever", place, parts)

@@ -532,10 +532,11 @@ class Ledger:
             (self.notes if self.deselected or stopped else self.complaints).append(sentence)
             return
         from pytest_retrieval_eval.gates import tojudge
+        from pytest_retrieval_eval.gates.wording import counted
 
         rows = tojudge.merged(tojudge.staged(staged))
         tojudge.write(target, rows)
-        self.written.append((f"{len(rows)} pairs to judge", str(target)))
+        self.written.append((f"{counted(len(rows), 'pair')} to judge", str(target)))
 
     def _staged_files(self) -> dict[str, list[StagedFile]]:
         staged: dict[str, list[StagedFile]] = {}

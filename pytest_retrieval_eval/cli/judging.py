@@ -284,5 +284,12 @@ def _judge(arguments: argparse.Namespace, cache: ReadingCache | None) -> tuple[J
 
 def _imported(text: str) -> Judge:
     """The judge that ``MODULE:NAME`` names, or that it makes when it is called; the current folder is first."""
-    made = import_made(text, "--judge", "judge", ("identity", "scale", "grade", "close"), example="myapp.judging:judge")
+    made = import_made(
+        text,
+        "--judge",
+        "judge",
+        ("identity", "scale", "grade", "close"),
+        example="myapp.judging:judge",
+        hint="; a function of query and text becomes a judge by CallableJudge(function, Scale(0, 2), identity=…)",
+    )
     return cast(Judge, made)

@@ -27,6 +27,7 @@ COLOURS = {
     "failed": "red",
     "error": "red",
 }
+WEAK = "weak: it holds, but a loss worth seeing could have gone unseen with this many queries; -v says how large"
 _SMALL = 0.05
 ORDER = tuple(reversed(COLOURS))  # the worst status first
 
@@ -40,8 +41,12 @@ def summarise(terminal: TerminalReporter, ledger: Ledger) -> None:
             continue
         status = markup(f"{verdict.status.upper():<12}", **{COLOURS[verdict.status]: True})
         terminal.write_line(f"{status} {summary_line(verdict)}   {nodeid}")
+        for why in why_weak(verdict) if terminal.verbosity > 0 else ():
+            terminal.write_line(f"{'':<12} {why}")
     if verdicts:
         terminal.write_line(", ".join(_counts(verdicts)))
+    if terminal.verbosity == 0 and any(why_weak(verdict) for _, verdict in verdicts):
+        terminal.write_line(WEAK)
     if verdicts and ledger.defaults:
         terminal.write_line(f"defaults: {told_defaults(ledger.defaults)}")
     adjusted = adjusted_line([verdict for _, verdict in verdicts])
@@ -63,6 +68,16 @@ def summarise(terminal: TerminalReporter, ledger: Ledger) -> None:
     command = next_command(verdicts, ledger)
     if command:
         terminal.write_line(f"next: {command}")
+
+
+def why_weak(verdict: Verdict) -> list[str]:
+    """What a gate that holds could have missed; of slices and of a family, what each of them could."""
+    if verdict.status != "weak":
+        return []
+    parts = (*verdict.slices, *verdict.members)
+    if parts:
+        return [f"{shown(part.slice or part.gate, 40)}: {why}" for part in parts for why in why_weak(part)]
+    return [note.removeprefix("weak: ") for note in verdict.notes if note.startswith("weak: ")]
 
 
 def _changes(verdicts: Sequence[tuple[str, Verdict]]) -> list[str]:

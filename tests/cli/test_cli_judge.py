@@ -232,6 +232,7 @@ def test_another_judge_takes_over_nothing(place, program):
         (JUDGE, "there is no judge: write its settings into judgments/judge.yaml"),
         ((*JUDGE, "--judge", "nothing"), "expected MODULE:NAME"),
         ((*JUDGE, "--judge", "json:dumps"), "--judge json:dumps: json.dumps cannot be called without"),
+        ((*JUDGE, "--judge", "json:dumps"), "becomes a judge by CallableJudge(function, Scale(0, 2), identity=…)"),
         ((*JUDGE, "--judge", "ill_judge:make"), "ill_judge.make() failed: RuntimeError: no key"),
         ((*JUDGE, "--judge", "m:judge", "--max-calls", "3"), "goes with a file of settings"),
         ((*JUDGE, "--judge", "m:judge", "--cache", "kept"), "--cache goes with a file of settings"),

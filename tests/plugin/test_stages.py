@@ -256,3 +256,16 @@ def test_slices_of_stages_and_of_roles(pipeline, dist):
         "  each: {gate: recall@2 >= against(bm25), by: role, min_n: 1}\n",
     )
     pipeline.run(*dist).assert_outcomes(passed=5, xfailed=1)
+
+
+def test_a_gate_without_a_run_is_told_of_the_stages(pipeline):
+    (pipeline.path / "conftest.py").unlink()
+    pipeline.test("def test_it(assert_recall_at):\n    assert assert_recall_at(2) >= 0.1\n")
+    plain = pipeline.run()
+    plain.assert_outcomes(failed=1)
+    assert "stage=…" not in plain.stdout.str()
+    (pipeline.path / "conftest.py").write_text(CONFTEST % FUSED)
+    pipeline.run().stdout.fnmatch_lines(["*there is no run to measure: *stage=…*"])
+    (pipeline.path / "conftest.py").unlink()
+    ini(pipeline)
+    pipeline.run().stdout.fnmatch_lines(["*there is no run to measure: *stage=…*"])

@@ -138,6 +138,27 @@ def test_a_gate_that_cannot_fail_is_weak(project):
     assert len(lines) >= 3
 
 
+def test_the_section_says_what_weak_means_and_with_v_why(project):
+    project.test(
+        "def test_all(recall_at):\n    assert recall_at(2) >= 0\n"
+        "def test_slices(recall_at):\n    assert recall_at(2, by='type', min_n=1) >= 0\n"
+    )
+    legend = "weak: it holds, but a loss worth seeing could have gone unseen *; -v says how large"
+    project.run().stdout.fnmatch_lines(["WEAK *::test_all", "WEAK *::test_slices", "2 weak", legend])
+    told = project.run("-v")
+    told.stdout.fnmatch_lines(
+        [
+            "WEAK *::test_all",
+            " * this gate cannot fail, *",
+            "WEAK *::test_slices",
+            " * type=*: this gate cannot fail, *",
+        ]
+    )
+    told.stdout.no_fnmatch_line("weak: it holds*")
+    project.test("def test_it(recall_at):\n    assert recall_at(2) >= 0.6\n")
+    project.run().stdout.no_fnmatch_line("weak: *")
+
+
 DISTANCES = (
     "import pytest\n@pytest.fixture(scope='session')\ndef retriever():\n"
     "    return lambda query: [('a', 0.0), ('b', 0.4), ('d', 0.5)]\n"
