@@ -48,11 +48,10 @@ class Once:
         return cast(T, self._values[key])
 
     def _shared(self, folder: Path, key: str, make: Callable[[], object]) -> object:
-        from filelock import FileLock
+        from pytest_retrieval_eval.collection.files import locked
 
-        folder.mkdir(parents=True, exist_ok=True)
         stem = folder / hashlib.sha256(key.encode()).hexdigest()[:32]
-        with FileLock(f"{stem}.lock"):
+        with locked(f"{stem}.lock"):
             found = _read(stem)
             if found is None:
                 try:

@@ -18,14 +18,14 @@ import traceback
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pytest_retrieval_eval.cli.console import Console
+from pytest_retrieval_eval.cli.console import INTERRUPTED, Console
 from pytest_retrieval_eval.cli.options.command import CommandLineError
 from pytest_retrieval_eval.cli.parser import parse
 from pytest_retrieval_eval.errors import GateError
 
 __all__ = ["main"]
 
-GOOD, FAILED, UNUSABLE, INTERRUPTED = 0, 1, 2, 130
+GOOD, FAILED, UNUSABLE = 0, 1, 2
 
 
 def main(argv: Sequence[str] | None = None) -> int:

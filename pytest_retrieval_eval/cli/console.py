@@ -12,6 +12,7 @@ from typing import Any, TextIO
 from pytest_retrieval_eval.gates.wording import shown
 
 PROGRAM = "pytest-retrieval-eval"
+INTERRUPTED = 130  # the status after Ctrl-C, as shells have it
 # Long enough for any sentence; what is cut is someone's file of one endless line.
 _LONGEST = 2000
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
-from pytest_retrieval_eval.cli.console import PROGRAM, Console, json_text
+from pytest_retrieval_eval.cli.console import INTERRUPTED, PROGRAM, Console, json_text
 from pytest_retrieval_eval.cli.reading import opened_cache, say_readings, settings_in
 from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.collection.run import Run
@@ -31,7 +31,6 @@ from pytest_retrieval_eval.settings import is_settings_file
 JUDGE = "judge.yaml"
 """In the folder of judgments, the settings of the judge that fills it unless --judge names another."""
 
-_INTERRUPTED = 130
 _LISTED = 20
 
 
@@ -121,7 +120,7 @@ def _judge_pairs(
             )
     except KeyboardInterrupt:
         console.error(f"interrupted; every grade that came is in {judgments.folder}, and the same command goes on")
-        return _INTERRUPTED
+        return INTERRUPTED
     finally:
         with suppress(Exception):  # what it holds; the grades are kept
             made.close()

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from pytest_retrieval_eval.cli.console import Console, json_text
+from pytest_retrieval_eval.cli.console import INTERRUPTED, Console, json_text
 from pytest_retrieval_eval.cli.reading import given_reader, opened_cache, say_readings
 from pytest_retrieval_eval.collection.chunks import Chunk, Chunks
 from pytest_retrieval_eval.collection.dataset import Corpus
@@ -25,7 +25,6 @@ from pytest_retrieval_eval.readers.session import behind_cache
 from pytest_retrieval_eval.readers.store import ReadingCache
 
 _TABLES = ((".jsonl",), (".csv",), (".tsv",), (".parquet",))
-_INTERRUPTED = 130
 
 
 def ask_questions(arguments: argparse.Namespace, console: Console) -> int:
@@ -62,7 +61,7 @@ def ask_questions(arguments: argparse.Namespace, console: Console) -> int:
             identity = reader.identity
         except KeyboardInterrupt:
             console.error("interrupted; nothing was written, what was read is kept, and the same command goes on")
-            return _INTERRUPTED
+            return INTERRUPTED
         finally:
             say_readings(cache, console)
             reader.close()

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from pytest_retrieval_eval.errors import DataError
+from pytest_retrieval_eval.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -335,6 +335,32 @@ def write_atomically(path: PathLike) -> Iterator[BinaryIO]:
         with suppress(OSError):
             temporary.unlink()
         raise
+
+
+@contextmanager
+def locked(path: PathLike, *, taken: str = "") -> Iterator[None]:
+    """Hold the lock that a file stands for; a process that is killed gives it up.
+
+    Waits for whoever has it; where ``taken`` is a sentence, that is the SettingsError at once. The folder is made. The
+    seat of a reader and a file of SQLite lock by themselves: a thread hands over the one, the other knows a mode
+    without writing.
+    """
+    from pathlib import Path
+
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(path)
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=0 if taken else -1)
+    except Timeout:  # an OSError, too
+        raise SettingsError(taken) from None
+    except OSError as error:
+        raise _cannot("lock", path, error) from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 # --- how it is done -------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from pytest_retrieval_eval.collection.arrays import read_only
 from pytest_retrieval_eval.collection.files import (
     PARQUET,
     JsonIds,
@@ -178,7 +179,7 @@ class Qrels:
         """Where rows lie (int64, queries + 1): those of query i are offsets[i] up to offsets[i + 1]."""
         if "offsets" not in self._cache:
             counts = np.bincount(self.query, minlength=len(self.query_ids))
-            self._cache["offsets"] = _frozen(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
+            self._cache["offsets"] = read_only(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
         return cast("npt.NDArray[np.int64]", self._cache["offsets"])
 
     def grade(self, query_id: str, doc_id: str) -> float | None:
@@ -237,9 +238,9 @@ class Qrels:
         rows = np.flatnonzero(query >= 0)
         return Qrels(
             tuple(self.query_ids[index] for index in kept),
-            _frozen(query[rows]),
+            read_only(query[rows]),
             self.docs[rows],
-            _frozen(self.grades[rows]),
+            read_only(self.grades[rows]),
             self.source,
             self.scale,
             self.warnings,
@@ -339,9 +340,9 @@ class QrelsBuilder:
             query, grades, docs = query[order], grades[order], [docs[row] for row in order.tolist()]
         return Qrels(
             tuple(self._queries),
-            _frozen(query),
+            read_only(query),
             Ids.of(docs),
-            _frozen(grades),
+            read_only(grades),
             self.source,
             self.scale,
             warnings,
@@ -401,7 +402,7 @@ def _of_rows(rows: Gathered, scale: Scale) -> Qrels | None:
     if rows.repeated() is not None:
         return None
     query = np.repeat(np.arange(len(rows.query_ids)), np.diff(rows.bounds))
-    return Qrels(rows.query_ids, _frozen(query), rows.docs, _frozen(rows.numbers["grade"]), rows.source, scale)
+    return Qrels(rows.query_ids, read_only(query), rows.docs, read_only(rows.numbers["grade"]), rows.source, scale)
 
 
 def _plain(
@@ -422,7 +423,7 @@ def _plain(
         return None
     if not np.isfinite(values).all():
         return None
-    return _frozen(np.repeat(np.arange(len(maps)), list(map(len, maps)))), ids, _frozen(values)
+    return read_only(np.repeat(np.arange(len(maps)), list(map(len, maps)))), ids, read_only(values)
 
 
 class _Table:
@@ -572,8 +573,3 @@ def _finite(grade: object, where: str) -> float:
     if math.isinf(number):
         raise DataError(f"{where}: the grade is {number}; expected a finite number")
     return number
-
-
-def _frozen(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    column.flags.writeable = False
-    return column

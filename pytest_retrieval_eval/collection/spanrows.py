@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pytest_retrieval_eval.collection.arrays import read_only
 from pytest_retrieval_eval.collection.files import (
     JsonIds,
     PathLike,
@@ -185,12 +186,9 @@ class SpansBuilder:
         chosen = order.tolist()
 
         def column(values: Iterable[int]) -> Ints:
-            made = np.array(values, np.int64)[order]
-            made.flags.writeable = False
-            return made
+            return read_only(np.array(values, np.int64)[order])
 
-        grades = np.array(grade, np.float64)[order]
-        grades.flags.writeable = False
+        grades = read_only(np.array(grade, np.float64)[order])
         return Spans(
             tuple(self._queries),
             column(query),

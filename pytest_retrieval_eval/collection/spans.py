@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from pytest_retrieval_eval.collection.arrays import read_only
 from pytest_retrieval_eval.collection.files import PathLike
 from pytest_retrieval_eval.collection.keys import Ints
 from pytest_retrieval_eval.collection.tables import Floats
@@ -116,7 +117,7 @@ class Spans:
         """Where rows lie (int64, queries + 1): those of query i are offsets[i] up to offsets[i + 1]."""
         if "offsets" not in self._cache:
             counts = np.bincount(self.query, minlength=len(self.query_ids))
-            self._cache["offsets"] = _frozen(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
+            self._cache["offsets"] = read_only(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
         return cast(Ints, self._cache["offsets"])
 
     def where(self, row: int) -> str:
@@ -178,7 +179,7 @@ class Spans:
 
     def moved(self, start: Ints, end: Ints, texts: Sequence[str | None], hashes: Sequence[str | None]) -> Spans:
         """The same rows at other offsets."""
-        return replace(self, start=_frozen(start), end=_frozen(end), texts=texts, hashes=hashes, _cache={})
+        return replace(self, start=read_only(start), end=read_only(end), texts=texts, hashes=hashes, _cache={})
 
     def take(self, rows: Ints) -> Spans:
         """Some rows, in ascending order; queries and documents without a row are left out."""
@@ -187,13 +188,13 @@ class Spans:
         chosen = rows.tolist()
         return Spans(
             tuple(self.query_ids[i] for i in queries.tolist()),
-            _frozen(query.astype(np.int64)),
+            read_only(query.astype(np.int64)),
             tuple(self.doc_ids[i] for i in docs.tolist()),
-            _frozen(doc.astype(np.int64)),
-            _frozen(self.start[rows]),
-            _frozen(self.end[rows]),
-            _frozen(self.grade[rows]),
-            _frozen(np.unique(self.group[rows], return_inverse=True)[1].astype(np.int64)),
+            read_only(doc.astype(np.int64)),
+            read_only(self.start[rows]),
+            read_only(self.end[rows]),
+            read_only(self.grade[rows]),
+            read_only(np.unique(self.group[rows], return_inverse=True)[1].astype(np.int64)),
             [self.texts[row] for row in chosen],
             [self.hashes[row] for row in chosen],
             self.source,
@@ -202,8 +203,3 @@ class Spans:
             [self.places[row] for row in chosen],
             self.lengths,
         )
-
-
-def _frozen(column: Any) -> Any:
-    column.flags.writeable = False
-    return column

@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pytest_retrieval_eval.collection.files import excerpt
-from pytest_retrieval_eval.errors import GateError, SettingsError
+from pytest_retrieval_eval.collection.files import excerpt, locked
+from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.labels.judgments import Judgment, Judgments, now
 from pytest_retrieval_eval.labels.pool import key_of
 from pytest_retrieval_eval.labels.store.failures import Failure
@@ -64,21 +64,16 @@ def fill(
     grades that count. ``told`` hears of each grade. Whatever ends the call, what came is kept, and what is in the
     journal is put into the files; one process at a time judges for one judge, since two would pay twice.
     """
-    from filelock import FileLock, Timeout
-
     kept = judgments.keep(judge, allow_floating=allow_floating)
-    lock = FileLock(str(side_folder(judgments.folder) / f"{kept.name}.judging"))
-    try:
-        with lock.acquire(timeout=0):
-            try:
-                return _fill(judgments, judge, kept.name, pairs, repetition, also_people, told)
-            finally:
-                judgments.compact()
-    except Timeout:
-        raise SettingsError(
-            f"another process is judging for {kept.name} in {judgments.folder}, and both would pay for the same pairs: "
-            "wait for it"
-        ) from None
+    taken = (
+        f"another process is judging for {kept.name} in {judgments.folder}, and both would pay for the same pairs: "
+        "wait for it"
+    )
+    with locked(side_folder(judgments.folder) / f"{kept.name}.judging", taken=taken):
+        try:
+            return _fill(judgments, judge, kept.name, pairs, repetition, also_people, told)
+        finally:
+            judgments.compact()
 
 
 def _fill(

@@ -25,7 +25,7 @@ import numpy as np
 from pytest_retrieval_eval.collection.files import PathLike, json_lines, write_atomically
 from pytest_retrieval_eval.errors import GateError, SettingsError
 from pytest_retrieval_eval.labels.store.failures import Failure, failure_of, merged
-from pytest_retrieval_eval.labels.store.journal import append, locked, read_journal, side_folder
+from pytest_retrieval_eval.labels.store.journal import append, read_journal, side_folder, writing
 from pytest_retrieval_eval.labels.store.judges import FILE as JUDGE
 from pytest_retrieval_eval.labels.store.judges import HUMAN, KeptJudge, chosen_judges, keep_judge, read_judges
 from pytest_retrieval_eval.labels.store.rows import (
@@ -199,7 +199,7 @@ class Judgments:
         self._check_judge(judge)
         count = 0
         for row in rows:
-            with locked(self.folder):
+            with writing(self.folder):
                 append(self.folder / judge / _JOURNAL, row.line)
             count += 1
             self._tables.pop(judge, None)
@@ -209,7 +209,7 @@ class Judgments:
         """Write down pairs that got no grade."""
         for failure in failures:
             self._check_judge(failure.judge)
-            with locked(self.folder):
+            with writing(self.folder):
                 append(self.folder / failure.judge / _JOURNAL, to_line(failure.row))
 
     def add_human(self, source: str, rows: Iterable[Judgment]) -> int:
@@ -303,7 +303,7 @@ class Judgments:
     def _writing(self) -> Iterator[None]:
         """The folder, made where there is none, with its lock; what was read of it is read again afterwards."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        with locked(self.folder):
+        with writing(self.folder):
             attributes = self.folder / ".gitattributes"
             if not attributes.exists():
                 attributes.write_text(_ATTRIBUTES, encoding="utf-8")

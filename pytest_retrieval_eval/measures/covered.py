@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from pytest_retrieval_eval.collection.arrays import read_only
 from pytest_retrieval_eval.collection.located import borders
 from pytest_retrieval_eval.errors import GateError, MeasureError
 from pytest_retrieval_eval.measures.evidence import SPANS, Evidence, Given, register_evidence
@@ -25,7 +26,6 @@ from pytest_retrieval_eval.measures.ranks import (
     cached,
     facts_of,
     places,
-    read_only,
     tally,
 )
 

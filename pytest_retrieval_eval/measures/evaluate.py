@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pytest_retrieval_eval.collection.arrays import read_only
 from pytest_retrieval_eval.collection.stages import Stages
 from pytest_retrieval_eval.errors import DataError, GateError, MeasureError, did_you_mean
 from pytest_retrieval_eval.measures import nested, registry
@@ -23,7 +24,7 @@ from pytest_retrieval_eval.measures.counts import QueryCounts, Short
 from pytest_retrieval_eval.measures.evidence import RANKS, Evidence, Given, evidence_of
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.nested import reads_degrees, resolve, score
-from pytest_retrieval_eval.measures.ranks import Bools, Floats, JudgedRanks, read_only
+from pytest_retrieval_eval.measures.ranks import Bools, Floats, JudgedRanks
 from pytest_retrieval_eval.measures.scores import Counted, Scores, TieInterval
 
 __all__ = ["Evaluation", "QueryCounts", "Scores", "Short", "TieInterval", "evaluate"]

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from pytest_retrieval_eval.collection.arrays import read_only
 from pytest_retrieval_eval.errors import MeasureError
 
 if TYPE_CHECKING:
@@ -52,12 +53,6 @@ def gain_of(ranks: JudgedRanks, measure: Measure) -> Gain:
             "any more. Use the linear gain, or smaller grades."
         )
     return exponential
-
-
-def read_only(array: _A) -> _A:
-    """The same array, closed against writing: results are shared between measures."""
-    array.flags.writeable = False
-    return array
 
 
 def _closed(array: _A) -> _A:

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from pytest_retrieval_eval.collection.arrays import read_only
 from pytest_retrieval_eval.errors import DataError, GateError, MeasureError
 from pytest_retrieval_eval.measures.evidence import TIMES, Evidence, Given, register_evidence
 from pytest_retrieval_eval.measures.names import Measure
-from pytest_retrieval_eval.measures.ranks import Bools, Floats, Ints, JudgedRanks, facts_of, read_only
+from pytest_retrieval_eval.measures.ranks import Bools, Floats, Ints, JudgedRanks, facts_of
 from pytest_retrieval_eval.measures.registry import Definition, Score
 from pytest_retrieval_eval.stats.resampled import quantile
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_retrieval_eval.collection import files
-from pytest_retrieval_eval.errors import DataError
+from pytest_retrieval_eval.errors import DataError, SettingsError
 
 ENDINGS = ["", ".gz", ".zst", ".bz2", ".xz"]
 COMPRESSED = ENDINGS[1:]
@@ -294,3 +294,13 @@ class TestWriting:
         with files.write_atomically(path) as handle:
             handle.write(b"1")
         assert path.read_bytes() == b"1"
+
+
+def test_a_lock_that_cannot_be_had_is_a_sentence(tmp_path):
+    lock, taken = tmp_path / "new" / "lock", "somebody has it"
+    with files.locked(lock), pytest.raises(SettingsError, match=taken), files.locked(lock, taken=taken):
+        pass
+    with files.locked(lock, taken=taken):
+        (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="cannot lock the file"), files.locked(tmp_path / "file" / "lock"):
+        pass

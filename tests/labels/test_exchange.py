@@ -32,11 +32,6 @@ def rows_of(path):
 
 
 @pytest.fixture
-def store(tmp_path):
-    return Judgments(tmp_path / "judgments")
-
-
-@pytest.fixture
 def pool():
     return pool_of(dataset_of(), [Run.of({"q1": [f"d{i}" for i in range(N)]}, name="bm25")], N)
 

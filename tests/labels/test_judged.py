@@ -15,7 +15,7 @@ from pytest_retrieval_eval.labels.judged import Judged
 from pytest_retrieval_eval.labels.judging.judge import Pair
 from pytest_retrieval_eval.labels.judging.judges import CallableJudge
 from pytest_retrieval_eval.labels.judging.replies import Scale
-from pytest_retrieval_eval.labels.judgments import Judgment, Judgments
+from pytest_retrieval_eval.labels.judgments import Judgment
 from pytest_retrieval_eval.labels.pool import key_of
 from pytest_retrieval_eval.labels.source import source
 from pytest_retrieval_eval.measures.evaluate import evaluate
@@ -33,11 +33,6 @@ def dataset_of(queries=QUERIES, **corpus):
 
 
 JUDGE = CallableJudge(lambda query, text: GRADES.get((query, text), 0), Scale(0, 2), identity="a table")
-
-
-@pytest.fixture
-def store(tmp_path):
-    return Judgments(tmp_path / "judgments")
 
 
 def judge(store, hits, dataset=None, made=JUDGE):

@@ -32,11 +32,6 @@ def key(query="q1", doc="d1", text="a text"):
     return query, QH, doc, text_hash(text)
 
 
-@pytest.fixture
-def store(tmp_path):
-    return Judgments(tmp_path / "judgments")
-
-
 def files_of(folder: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(folder)): path.read_bytes()

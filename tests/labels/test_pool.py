@@ -15,7 +15,7 @@ from pytest_retrieval_eval.labels.grading import fill
 from pytest_retrieval_eval.labels.judging.judge import Graded
 from pytest_retrieval_eval.labels.judging.judges import CallableJudge, ServerJudge
 from pytest_retrieval_eval.labels.judging.replies import Scale
-from pytest_retrieval_eval.labels.judgments import Judgment, Judgments
+from pytest_retrieval_eval.labels.judgments import Judgment
 from pytest_retrieval_eval.labels.pool import key_of, plan_of, pool_of
 from pytest_retrieval_eval.measures.evaluate import evaluate
 from pytest_retrieval_eval.readers.budget import Price
@@ -36,11 +36,6 @@ def runs_of(**runs):
 
 def judge_of(graded=lambda query, text: 1, name="by hand"):
     return CallableJudge(graded, Scale(0, 2), identity=name)
-
-
-@pytest.fixture
-def store(tmp_path):
-    return Judgments(tmp_path / "judgments")
 
 
 def test_each_pair_once_and_what_each_run_brings(store):

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_retrieval_eval.collection.files import PathLike, read_bytes
+from pytest_retrieval_eval.collection.files import PathLike, locked, read_bytes
 from pytest_retrieval_eval.errors import DataError
 
 SIDE = ".index"
@@ -30,11 +30,9 @@ def side_folder(folder: Path) -> Path:
     return place
 
 
-def locked(folder: Path) -> AbstractContextManager[object]:
+def writing(folder: Path) -> AbstractContextManager[None]:
     """The lock of a folder of judgments, which whoever writes in it holds."""
-    from filelock import FileLock
-
-    return FileLock(str(side_folder(folder) / "lock"))
+    return locked(side_folder(folder) / "lock")
 
 
 def append(path: Path, line: str) -> None:
