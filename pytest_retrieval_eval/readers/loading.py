@@ -78,6 +78,8 @@ def load(
         if Path(model).is_dir():
             revision = None
         try:
+            config = transformers.AutoConfig.from_pretrained(str(model), revision=revision)
+            _check_kind(config, transformers, f"the model {model}", kind, auto_class)
             with _no_bar(transformers):
                 found = getattr(transformers, auto_class).from_pretrained(
                     str(model), revision=revision, dtype=getattr(torch, wanted), attn_implementation=attention
@@ -88,6 +90,7 @@ def load(
         found.to(place)
     else:
         found, tokens = model, tokenizer
+        _check_kind(found.config, transformers, f"the model {type(found).__name__}", kind, auto_class)
         place = str(found.device)
     found.eval()
     return Loaded(found, tokens, place, dtype_of(found), _ends(found, tokens), _pad(found, tokens))
@@ -109,6 +112,26 @@ def free_memory() -> None:
         torch.cuda.empty_cache()
     elif torch.backends.mps.is_available():
         torch.mps.empty_cache()
+
+
+def _check_kind(config: Any, transformers: Any, name: str, kind: str, auto_class: str) -> None:
+    """SettingsError where another kind of reader, or none, is for such a model.
+
+    The library itself loads the decoder of some encoder-decoder models (BART) as a causal model, which then says things
+    that it was never trained to say.
+    """
+    both = bool(getattr(config, "is_encoder_decoder", False))
+    if both == (auto_class == "AutoModelForSeq2SeqLM"):
+        return
+    what, right, known = (
+        ("an encoder-decoder", "transformers (or fid)", transformers.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING)
+        if both
+        else ("no encoder-decoder", "causal", transformers.MODEL_FOR_CAUSAL_LM_MAPPING)
+    )
+    ends = f"set kind: {right}" if type(config) in known else "no kind of reader is for it"
+    raise SettingsError(
+        f"{name} cannot answer as kind {kind}: it is {what} model (model_type {config.model_type}); {ends}"
+    )
 
 
 def _unloadable(model: object, auto_class: str, attention: str, error: Exception) -> Exception:

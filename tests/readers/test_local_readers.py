@@ -9,6 +9,7 @@ import pytest
 import torch
 from reader_models import bart, items, llama, t5, text, texts, tokenizer
 from support import testdata
+from transformers import CLIPConfig
 from transformers.modeling_outputs import BaseModelOutput
 
 from pytest_retrieval_eval.errors import SettingsError
@@ -520,9 +521,33 @@ def test_a_device_that_is_not_here(folder):
         list(Seq2seqReader(folder, device=missing).read(items(1)))
 
 
-def test_a_model_of_another_kind(folder):
-    with pytest.raises(SettingsError, match="cannot be loaded as AutoModelForCausalLM"):
-        list(CausalReader(folder, device="cpu").read(items(1)))
+def test_a_model_of_another_kind_is_told_which_kind_reads_it(tmp_path):
+    for make, cls, wanted in (
+        (t5, CausalReader, r"as kind causal: it is an encoder-decoder model \(model_type t5\); set kind: transformers"),
+        # Its decoder alone can be loaded, with answers that mean nothing.
+        (bart, CausalReader, r"\(model_type bart\); set kind: transformers \(or fid\)"),
+        (
+            llama,
+            Seq2seqReader,
+            r"as kind transformers: it is no encoder-decoder .*model_type llama\); set kind: causal",
+        ),
+        (llama, FidReader, r"as kind fid: .* set kind: causal"),
+    ):
+        place = tmp_path / make.__name__
+        make().save_pretrained(place)
+        tokenizer().save_pretrained(place)
+        for reader in (cls(place, device="cpu"), cls(make(), tokenizer=tokenizer())):
+            with pytest.raises(SettingsError, match=wanted):
+                list(reader.read(items(1)))
+
+
+@pytest.mark.parametrize(
+    ("cls", "wanted"), [(CausalReader, "cannot be loaded as"), (Seq2seqReader, "no kind of reader")]
+)
+def test_a_model_that_is_for_no_kind(tmp_path, cls, wanted):
+    CLIPConfig().save_pretrained(tmp_path)
+    with pytest.raises(SettingsError, match=wanted):
+        list(cls(tmp_path, device="cpu").read(items(1)))
 
 
 def test_the_positions_of_a_model_are_counted():
