@@ -15,7 +15,8 @@ HERE = Path(__file__).parent
 
 def run_gates(tokenizer: str) -> int:
     """Run the suite beside this file; its exit status."""
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=short", "--color=auto"]
+    options = ["-p", "no:cacheprovider", "--tb=short", "--show-capture=no", "--color=auto"]
+    command = [sys.executable, "-m", "pytest", *options]
     environment = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
     return subprocess.call(command, cwd=HERE, env=environment | {"HANDBOOK_TOKENIZER": tokenizer})
 

@@ -56,7 +56,7 @@ def plan(arguments: argparse.Namespace, console: Console) -> int:
     console.say(
         f"{counted(found.pairs, 'pair')} in the first {found.depth} ranks of {counted(len(found.runs), 'run')}: "
         f"{found.reused} judged, {len(found.new)} to judge; each run by itself would take {found.independent} "
-        f"({found.factor:.2f} times)"
+        f"({found.factor:.2f} times as many)"
     )
     _say_estimate(found.tokens, found.cost, judge, console)
     if found.new:

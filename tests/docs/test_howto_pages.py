@@ -10,6 +10,8 @@ import yaml
 from fakeserver import FakeServer, says
 from support import ROOT
 
+from pytest_retrieval_eval.gates.imported import import_made
+from pytest_retrieval_eval.labels.judging.judge import Pair
 from pytest_retrieval_eval.readers.config import reader_from
 from pytest_retrieval_eval.readers.store import MODES
 
@@ -58,6 +60,15 @@ def test_the_sessions_with_a_server_are_real(page, reply, examples, calls, tmp_p
     assert found.attempted >= examples
     assert found.failed == 0
     assert len(server.requests) == calls
+
+
+def test_the_judge_of_the_page_of_judged_pools_grades(tmp_path, monkeypatch):
+    text = (ROOT / "docs" / "how-to" / "judged-pool.md").read_text(encoding="utf-8")
+    (tmp_path / "judging.py").write_text(re.search(r"^```python\n(# judging\.py\n.*?)^```$", text, re.M | re.S)[1])
+    monkeypatch.syspath_prepend(tmp_path)
+    judge = import_made("judging:judge", "--judge", "judge", ("grade",), example="judging:judge")
+    pairs = [Pair("q1", doc, "Who wrote it?", text) for doc, text in (("a", "Ann wrote it?"), ("b", "No rain."))]
+    assert [graded.grade for _, graded in judge.grade(pairs)] == [2, 0]
 
 
 @pytest.mark.model

@@ -131,8 +131,45 @@ def test_every_fixture_option_and_ini_value_is_in_the_tables():
     assert [name for name in ours if f"`{name}" not in README and not derived.fullmatch(name)] == []
 
 
+def test_every_keyword_of_a_gate_is_in_the_table_of_keywords():
+    from pytest_retrieval_eval.gates.options import KEYWORDS
+
+    page = (ROOT / "docs/reference/pytest.md").read_text(encoding="utf-8")
+    table = page.partition("## Keywords\n")[2].partition("\n## ")[0]
+    first_cells = re.findall(r"^\| (`[^|]*`) \|", table, re.MULTILINE)
+    assert sorted(re.findall(r"`(\w+)`", " ".join(first_cells))) == sorted(KEYWORDS)
+
+
+def prose(page):
+    """A page without its fenced blocks and code, whose brackets are no links."""
+    return re.sub(r"`[^`\n]*`", "code", re.sub(r"^```.*?^```$", "", page, flags=re.MULTILINE | re.DOTALL))
+
+
+def anchors(page):
+    """The anchors of a page's headings, as GitHub makes them."""
+    text = re.sub(r"^```.*?^```$", "", page, flags=re.MULTILINE | re.DOTALL)
+    headings = [re.sub(r"[^\w\- ]", "", line.lower()) for line in re.findall(r"^#+ (.*)$", text, re.MULTILINE)]
+    return {heading.replace(" ", "-") for heading in headings}
+
+
 def test_links_in_the_documents_lead_somewhere():
-    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
-        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
-            if "://" not in target:
-                assert (page.parent / target).exists(), f"{page}: {target}"
+    folders = ("docs", "examples", "benchmarks", "tests")
+    pages = [*ROOT.glob("*.md"), *(page for folder in folders for page in (ROOT / folder).rglob("*.md"))]
+    checked = 0
+    for page in pages:
+        for target in re.findall(r"\]\(([^)]+)\)", prose(page.read_text(encoding="utf-8"))):
+            if "://" in target:
+                continue
+            checked += 1
+            path, _, anchor = target.partition("#")
+            place = page.parent / path if path else page
+            assert place.exists(), f"{page}: {target}"
+            if anchor:
+                assert anchor in anchors(place.read_text(encoding="utf-8")), f"{page}: {target}"
+    assert checked > 100
+
+
+def test_examples_that_the_documents_name_exist():
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+        for name in re.findall(r"\b(?:examples|benchmarks)/[\w/.]*\w", page.read_text(encoding="utf-8")):
+            assert (ROOT / name).exists(), f"{page}: {name}"
