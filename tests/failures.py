@@ -48,8 +48,8 @@ SHOWN = (
     Shown(
         "Worse than the baseline",
         "The mean fell below the baseline. Both means, the difference with its interval, a paired test, then what the "
-        "lost queries have in common, then the queries. Mend the change, or, where it is meant, store a new baseline with "
-        "`--retrieval-update=all` and commit it.",
+        "lost queries have in common, then the queries. Mend the change, or, where it is meant, store a new baseline "
+        "with `--retrieval-update=all` and commit it.",
         "recall@5 >= baseline",
     ),
     Shown(
