@@ -11,8 +11,7 @@ from collections import defaultdict
 
 from retrievers import DATASET
 
-from pytest_retrieval_eval.labels.judging.judges import CallableJudge
-from pytest_retrieval_eval.labels.judging.replies import Scale
+from pytest_retrieval_eval import CallableJudge, Scale
 
 
 def judge() -> CallableJudge:

@@ -208,6 +208,10 @@ class Spread(NamedTuple):
 class Verdict:
     """The outcome of one comparison, truthy where the gate holds.
 
+    >>> verdict = Verdict("recall@5 >= 0.8", "failed", "0.750 is below 0.800", "recall@5", ">=", value=0.75)
+    >>> bool(verdict), verdict.reason
+    (False, '0.750 is below 0.800')
+
     Args:
         gate: the gate's text, such as ``recall@5 >= baseline - 0.01``.
         status: ``passed``, ``weak`` (passed, but a drop worth seeing could have gone unseen), ``failed``,

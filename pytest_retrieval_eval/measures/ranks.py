@@ -162,6 +162,11 @@ class JudgedRanks:
     run's queries that the qrels lack. ``trec`` says that trec_eval's rules hold: it takes a negative grade
     for no judgment. ``end`` is set in tables for closed forms over ties alone (``ending``). ``beside`` is what
     measures of another kind of evidence read; None in a table of judged documents.
+
+    >>> from pytest_retrieval_eval import Qrels, Run, evaluate
+    >>> ranks = evaluate(Qrels.of({"q1": {"a": 2, "b": 1}}), Run.of({"q1": ["x", "b", "a"]}), "recall@3").ranks
+    >>> ranks.rank.tolist(), ranks.grade.tolist(), ranks.returned.tolist()
+    ([2, 3], [1.0, 2.0], [3])
     """
 
     __slots__ = (

@@ -46,6 +46,9 @@ class Parameter:
     and below ``below``, both exclusive unless the range is ``closed``; ``measure`` that its value is another
     measure, ``text`` that it is any text. ``default`` is None where it must be given. A parameter that is
     ``kept`` stays in the name even where it equals its default.
+
+    >>> Parameter("how patient the reader is", default=0.8, number=True, above=0, below=1).default
+    0.8
     """
 
     meaning: str
@@ -63,6 +66,9 @@ class Parameter:
 @dataclass(frozen=True, slots=True, eq=False)
 class Definition:
     """What a measure's name means.
+
+    >>> find("recall").cutoff, find("mrr").aggregate
+    ('required', 'mean')
 
     ``score(ranks, measure)`` gives one float64 for every query of the qrels, in their order; where the
     query does not count for the measure the value is not looked at. ``counts(ranks, measure)`` gives one
