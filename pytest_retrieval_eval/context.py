@@ -101,6 +101,18 @@ def context_keys(node: pytest.Item) -> list[ContextKey]:
     ]
 
 
+def dataset_names(items: Sequence[pytest.Item], session: Session) -> set[str] | None:
+    """The names that datasets of these tests can have; None where a project's own fixture may give them any."""
+    names = set(session.settings.datasets)
+    for item in items:
+        if not is_ours(fixture_definition(item, "retrieval_dataset")):
+            return None
+        key = parameters_of(item).get("retrieval_context")
+        if isinstance(key, ContextKey) and key.dataset is not None:
+            names.add(session.dataset_name(key.dataset))
+    return names
+
+
 def marked_values(node: pytest.Item) -> dict[str, object]:
     """The keywords of the closest ``retrieval`` marker, checked; empty where there is none."""
     marker = node.get_closest_marker(MARKER)

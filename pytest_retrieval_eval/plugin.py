@@ -33,6 +33,7 @@ PAYLOAD = "_retrieval_eval"  # the private attribute of a test report that carri
 WORKER_FOLDER = "retrieval_eval_folder"
 WORKER_HERE = "retrieval_eval_here"
 WORKER_TALLY = "retrieval_eval_tally"
+_FAILED = "cache/lastfailed"  # where pytest keeps which tests failed last
 
 
 class PlainImports:
@@ -302,6 +303,18 @@ class SessionHooks:
         """Remember that not every test runs: what no gate used may belong to the others."""
         self._ledger.deselected = True
 
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Generator[None, None, None]:
+        """Keep the datasets of all tests before any is left out, and notice what leaves out without a word."""
+        collected = len(items)
+        if any(self._session.settings.command_runs):
+            self._ledger.datasets = context.dataset_names(items, self._session)
+        # What failed last is looked for while collecting: files without a failure are not even opened.
+        if getattr(self._config.option, "lf", False) and self._config.cache and self._config.cache.get(_FAILED, {}):
+            self._ledger.deselected, self._ledger.datasets = True, None
+        yield
+        self._ledger.deselected |= len(items) < collected
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take in what a test decided, here or in a worker."""
         payload = getattr(report, PAYLOAD, None)
@@ -343,6 +356,7 @@ class SessionHooks:
                 f"the worker {name} sent {tally['sent']} results of gates and {self._received.get(name, 0)} arrived"
             )
         self._ledger.deselected |= tally["deselected"]
+        self._ledger.datasets = None if tally["datasets"] is None else set(tally["datasets"])
         self._ledger.read(tally["readings"])
 
     @pytest.hookimpl(tryfirst=True)
@@ -354,6 +368,7 @@ class SessionHooks:
                 "sent": self._sent,
                 "broken": self._ledger.broken,
                 "deselected": self._ledger.deselected,
+                "datasets": None if self._ledger.datasets is None else sorted(self._ledger.datasets),
                 "readings": self._session.readings_told(),
             }
             return

@@ -20,7 +20,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_retrieval_eval.errors import GateError
+from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean
 from pytest_retrieval_eval.once import Once
 from pytest_retrieval_eval.settings import Settings, is_url
 
@@ -276,13 +276,26 @@ class Session:
         path = self.settings.dataset_path(name)
         # An id of ir_datasets says its part itself.
         chosen = split or (None if irds_id(path) else self.settings.split)
-        # Under its path a dataset has the name that the ini file gives it, whichever of them is asked for first.
-        names = self.settings.datasets
-        known_as = name if name in names else next((each for each in names if names[each] == path), None)
+        known_as = self._known_as(name, path)
         key = path, chosen, known_as
         if key not in self._datasets:
             self._datasets[key] = Dataset.read(path, name=known_as, split=chosen)
         return self._datasets[key]
+
+    def dataset_name(self, name: str) -> str:
+        """The name that the dataset of this name or path has, without opening it."""
+        from pytest_retrieval_eval.collection.dataset import name_of
+
+        try:
+            path = self.settings.dataset_path(name)
+        except SettingsError:  # there is none, and the gate that names it says so
+            return name
+        return self._known_as(name, path) or name_of(path)
+
+    def _known_as(self, name: str, path: Path | str) -> str | None:
+        """Under its path a dataset has the name that the ini file gives it, whichever of them is asked for first."""
+        names = self.settings.datasets
+        return name if name in names else next((each for each in names if names[each] == path), None)
 
     def read_run(self, ref: str | Path, also: Iterable[str] = ()) -> Run:
         """The run of that name (``retrieval_runs``), path or URL, opened once a process.
@@ -423,6 +436,8 @@ class Ledger:
         self.attempts: dict[str, dict[str, object]] = {}
         self.broken: str | None = None
         self.deselected = False
+        # The names that datasets of all collected tests can have; None where nobody can tell.
+        self.datasets: set[str] | None = None
         self.written: list[tuple[str, str]] = []
         self.unchanged: list[str] = []
         self.outcomes: dict[str, tuple[str, float]] = {}
@@ -553,7 +568,10 @@ class Ledger:
                 continue
             value = f"{dataset}={path}" if dataset else str(path)
             sentence = f"--retrieval-run={value}: no gate of this session measured this run"
-            if self.deselected or stopped:
+            if dataset is not None and self.datasets is not None and dataset not in self.datasets:
+                said = did_you_mean(dataset, self.datasets)
+                self.complaints.append(f"{sentence}, and neither retrieval_datasets nor a test has the dataset; {said}")
+            elif self.deselected or stopped:
                 self.notes.append(sentence + " (not all tests ran)")
             else:
                 self.complaints.append(sentence)

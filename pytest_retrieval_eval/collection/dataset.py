@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pytest_retrieval_eval.collection.answers import Answers
-from pytest_retrieval_eval.collection.chunks import Chunks
+from pytest_retrieval_eval.collection.chunks import Chunk, Chunks
 from pytest_retrieval_eval.collection.files import (
     JsonIds,
     PathLike,
@@ -218,7 +218,7 @@ class Dataset:
         queries: Queries | Mapping[Any, str | Mapping[str, object]] | None = None,
         qrels: Qrels | Mapping[Any, Judged] | None = None,
         corpus: Corpus | Mapping[Any, str | Mapping[str, object]] | None = None,
-        chunks: Chunks | None = None,
+        chunks: Chunks | Mapping[str, str | Chunk] | None = None,
         spans: Spans | Mapping[Any, Iterable[Any]] | Iterable[Any] | None = None,
         answers: Answers | Mapping[Any, str | Iterable[str]] | None = None,
         name: str = "",
@@ -248,6 +248,8 @@ class Dataset:
             corpus = Corpus.of(corpus)
         others_known = spans is not None or answers is not None
         dataset = cls.checked(name, None, queries, made, corpus, None, other_labels=others_known)
+        if chunks is not None and not isinstance(chunks, Chunks):
+            chunks = Chunks.of(chunks)
         if chunks is not None and corpus is not None:
             chunks = chunks.within(corpus)
         dataset._cache.update(chunks=chunks, spans=spans, answers=answers)
@@ -480,6 +482,15 @@ def _read_rows(path: Path, normalize_ids: bool) -> tuple[Queries, Qrels]:
                 "expected {document: grade} or a list of documents (or unanswerable: true)"
             )
     return queries.done(), qrels.done()
+
+
+def name_of(path: PathLike) -> str:
+    """The name of the dataset at a path, where nobody gives it one."""
+    place = Path(path)
+    dataset_id = irds_id(path)
+    if dataset_id is not None and not place.exists():
+        return dataset_id
+    return place.resolve().name if place.is_dir() else _stem(place)
 
 
 def _stem(path: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -41,8 +42,11 @@ def slice_queries(side: Side, options: Options) -> list[tuple[str, frozenset[str
 def _slices(side: Side, options: Options) -> list[tuple[str, frozenset[str]]]:
     tag, queries = str(options.by), side.dataset.queries
     counted_ids = frozenset(side.scores.query_ids)
+    names = {text: where_text({tag: json.loads(text)}) for text in queries.parts_of(tag)}
+    # The text "1" and the number 1 read the same, and so do long texts that are cut: such have JSON's words, in full.
+    times = Counter(names.values())
     return [
-        (where_text({tag: json.loads(text)}), ids)
+        (names[text] if times[names[text]] == 1 else f"{shown(tag, 30)}={text}", ids)
         for text, every in queries.parts_of(tag).items()
         if (ids := counted_ids.intersection(every))
     ]

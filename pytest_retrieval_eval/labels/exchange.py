@@ -217,7 +217,7 @@ def _number(text: str, where: str, what: str) -> float:
     except ValueError:
         number = float("nan")
     if not -1e9 < number < 1e9:
-        raise DataError(f"{where}: the {what} is {excerpt(text)}; expected a number")
+        raise DataError(f"{where}: the {what} is {excerpt(text)}; expected a number, such as 2 or 1.25")
     return number
 
 

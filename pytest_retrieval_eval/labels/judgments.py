@@ -213,13 +213,19 @@ class Judgments:
                 append(self.folder / failure.judge / _JOURNAL, to_line(failure.row))
 
     def add_human(self, source: str, rows: Iterable[Judgment]) -> int:
-        """Put labels of people into ``human/<source>.jsonl``; returns how many lines are new."""
+        """Put labels of people into ``human/<source>.jsonl``; returns how many lines are new.
+
+        Where a row says again what is there, with another weight, its weight takes the place of the former one.
+        """
         if not source or any(char in source for char in "/\\") or source.startswith("."):
             raise SettingsError(f"the source of labels is {source!r}; expected a name such as ann")
         path = self.folder / HUMAN / f"{source}.jsonl"
         with self._writing():
             before = [row for row, _ in read_rows(path)] if path.exists() else []
-            after = without_repeats([*before, *rows])
+            given = list(rows)
+            weights = {row.said: row.w for row in given if row.w is not None}
+            before = [replace(row, w=weights.get(row.said, row.w)) for row in before]
+            after = without_repeats([*before, *given])
             _write(path, after)
         return len(after) - len(before)
 

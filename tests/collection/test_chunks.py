@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_retrieval_eval import Chunk, Chunks, DataError
+from pytest_retrieval_eval import Chunk, Chunks, DataError, Dataset
 from pytest_retrieval_eval.collection.hits import Hit, read_hits
 
 TABLE = {"a#1": Chunk("a", 0, 4, "🙂 one"), "b#1": Chunk("b"), "a#2": Chunk("a", 7, 7)}
@@ -23,6 +23,13 @@ def test_columns():
     assert {name: chunks.get(name) for name in chunks} == TABLE
     assert (chunks.row_of("a#2"), chunks.row_of("x"), 3 in chunks) == (2, None, False)
     assert not any(column.flags.writeable for column in (chunks.doc, chunks.start, chunks.end))
+
+
+def test_a_dataset_takes_the_mapping_as_it_is():
+    dataset = Dataset.of(qrels={"q": ["a"]}, corpus={"a": "Refunds take 14 days."}, chunks={"a#1": "a"})
+    assert dataset.chunks.document_of("a#1") == "a"
+    with pytest.raises(DataError, match="expected a mapping from chunk id"):
+        Dataset.of(qrels={"q": ["a"]}, chunks=["a#1"])
 
 
 def test_every_format_says_the_same(tmp_path):

@@ -42,6 +42,13 @@ def slices_of(verdict):
     return {each.slice: each for each in verdict.slices}
 
 
+def test_slices_that_read_the_same_have_names_of_their_own():
+    long = "x" * 40
+    bench = bench_of({"1": changes(10), 1: changes(10), f"{long}a": changes(10), f"{long}b": changes(10)})
+    names = [each.slice for each in bench.check("hit@1 >= baseline", by="type").slices]
+    assert sorted(names) == ['type="1"', f'type="{long}a"', f'type="{long}b"', "type=1"]
+
+
 def test_a_mean_that_stands_still_does_not_hide_a_class_that_collapses():
     bench = bench_of({"acronym": changes(20, lost=20), "policy": changes(60, gained=20)})
     assert bench.check("hit@1 >= baseline").delta == 0.0

@@ -78,6 +78,17 @@ def test_a_worksheet_goes_to_people_and_comes_back(store, pool, tmp_path):
     assert write_worksheet(tmp_path / "more.csv", again, pool.pairs, sample=100).rows == 30
 
 
+def test_a_corrected_weight_takes_the_place_of_the_former_one(store, tmp_path):
+    table = tmp_path / "labels.csv"
+    for weight, new, expected in (("", 1, None), ("2", 0, 2.0), ("7.5", 0, 7.5), ("", 0, 7.5)):
+        table.write_text(f"query_id,doc_id,grade,weight\nq1,d1,2,{weight}\n")
+        assert store.add_human("ann", read_labels(table, dataset_of())[0]) == new
+        assert [(row.g, row.w) for row, _ in store.rows("human")] == [(2, expected)]
+    table.write_text('query_id,doc_id,grade,weight\nq1,d1,2,"7,5"\n')
+    with pytest.raises(DataError, match=r"labels.csv:2: the weight is '7,5'; expected a number, such as 2 or 1.25"):
+        read_labels(table, dataset_of())
+
+
 def test_labels_of_a_table_and_of_qrels(store, tmp_path):
     table = tmp_path / "labels.csv"
     table.write_text("query_id,doc_id,grade\nq1,d1,2\nq1,d2,\n")

@@ -227,7 +227,7 @@ def test_the_command_lines_run_goes_first(project):
     project.run("--retrieval-run=best.trec").assert_outcomes(passed=4)
     assert project.retriever_calls == 0
     result = project.run("--retrieval-run=othr=best.trec", "small.gates.yaml", "-k", "header")
-    result.stdout.re_match_lines(["note: --retrieval-run=othr=.*no gate.*"])
+    result.stdout.re_match_lines(["ERROR: --retrieval-run=othr=.*nor a test has the dataset; known: small"])
     project.gates("gates:\n  plain: recall@2 >= 0.6\n", "c.gates.yaml")
     result = project.run("--retrieval-run=othr=best.trec", "c.gates.yaml")
     result.assert_outcomes(passed=1)

@@ -61,6 +61,45 @@ def test_in_a_partial_run_it_is_a_note(project, dist):
     result.stdout.re_match_lines(["note: --retrieval-run=.*not all tests ran"])
 
 
+MARKED = "import pytest\n@pytest.mark.retrieval(dataset='also')\n" + GATE.replace("test_", "test_also_")
+
+
+@pytest.mark.parametrize("name", ["small", "also"])
+def test_nor_is_the_run_of_a_dataset_whose_tests_were_left_out(project, dist, name):
+    project.run_file("perfect.trec", PERFECT)
+    project.dataset("also")
+    project.test(GATE + MARKED + "def test_other():\n    pass\n")
+    result = project.run(f"--retrieval-run={name}=perfect.trec", "-k", "other", *dist)
+    assert result.ret == 0
+    result.stdout.re_match_lines(["note: --retrieval-run=.*not all tests ran"])
+
+
+def test_but_the_run_of_a_dataset_that_no_test_has_is_no_part_of_the_rest(project, dist):
+    project.run_file("perfect.trec", PERFECT)
+    project.test("def test_it(recall_at):\n    assert recall_at(2) >= 0.5\ndef test_other():\n    pass\n")
+    result = project.run("--retrieval-run=smal=perfect.trec", "-k", "not other", *dist)
+    result.assert_outcomes(passed=1)
+    assert result.ret == 4
+    result.stdout.re_match_lines(["ERROR: --retrieval-run=smal=.*nor a test has the dataset; did you mean small?"])
+
+
+def test_what_is_left_out_without_a_word_is_left_out_too(project):
+    """By a plugin that shortens the list of tests, and by pytest itself, which skips files without a failure."""
+    project.run_file("perfect.trec", PERFECT)
+    project.test("def test_it(recall_at):\n    assert recall_at(2) >= 0.5\n")
+    project.test("def test_bad():\n    assert 0\n", "test_other.py")
+    run, here = project.pytester.runpytest_inprocess, ("-p", "no:hypothesispytest")
+    run(*here).assert_outcomes(passed=1, failed=1)
+    text = (project.path / "conftest.py").read_text()
+    last = run(*here, "--lf", "--retrieval-run=small=perfect.trec")
+    text += "def pytest_collection_modifyitems(items):\n    items[:] = items[1:]\n"
+    (project.path / "conftest.py").write_text(text)
+    shard = run(*here, "--retrieval-run=small=perfect.trec")
+    for result in (last, shard):
+        result.assert_outcomes(failed=1)
+        result.stdout.re_match_lines(["note: --retrieval-run=small.*not all tests ran"])
+
+
 def test_a_run_that_meets_an_overriding_fixture_is_an_error(project, dist):
     project.run_file("perfect.trec", PERFECT)
     text = (project.path / "conftest.py").read_text()

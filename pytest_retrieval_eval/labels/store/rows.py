@@ -64,6 +64,11 @@ class Judgment:
         return self.q, self.qh, self.d, self.dh
 
     @property
+    def said(self) -> tuple[Key, int, float, str | None]:
+        """What the row says of which texts: rows that agree in it repeat each other."""
+        return self.key, self.r, self.g, self.split
+
+    @property
     def line(self) -> str:
         """The line of a file; equal judgments have equal lines.
 
@@ -145,7 +150,7 @@ def without_repeats(rows: Iterable[Judgment]) -> list[Judgment]:
     """
     kept: dict[tuple[object, ...], Judgment] = {}
     for row in sorted(rows, key=lambda row: row.order):
-        kept.setdefault((*row.key, row.r, row.g, row.split), row)
+        kept.setdefault(row.said, row)
     return list(kept.values())
 
 
