@@ -111,8 +111,14 @@ def _say(found: Questions, output: Path, arguments: argparse.Namespace, console:
         f"overlap with the passage: median {found.median():.2f}, before rewriting {found.median(first=True):.2f}; "
         f"wrote {output / 'queries.jsonl'} and {output / 'spans.jsonl'}"
     )
-    if not found.complete:
+    outcomes = {one.outcome for one in found.left}
+    if outcomes & {"refused", "error"}:
         console.say("what was refused or failed is asked for by the same command again")
+    if outcomes & {"empty", "no question"}:
+        console.say(
+            "replies without a question are kept: --cache-mode refresh asks for others, and a small model may need a "
+            "shorter --prompt"
+        )
 
 
 def _documents(path: Path) -> Chunks:

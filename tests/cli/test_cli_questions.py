@@ -71,6 +71,23 @@ def test_from_passages_to_a_dataset(place, program):
     assert re.fullmatch("sha256:[0-9a-f]{64}", record["made_of"]["reader"])
 
 
+def test_what_a_small_model_says(place, program):
+    replies = {"refunds": "The mark ends the passage.", "badges": "What does this passage say?", "parking": "Any cost?"}
+
+    def small(request):
+        (name,) = (name for name, text in TEXTS.items() if text in request.text)
+        return says(replies[name])
+
+    with FakeServer(small) as server:
+        (place / "writer.json").write_text(json.dumps({"kind": "server", "url": server.url, "model": "small"}))
+        found = program("questions", "data", "--reader", "writer.json", "-o", "new")
+    assert found.status == 1
+    assert sorted(row[:2] for row in found.rows) == [["badges", "not alone"], ["refunds", "no question"]]
+    assert [query["text"] for query in map(json.loads, (place / "new" / "queries.jsonl").open())] == ["Any cost?"]
+    assert "replies without a question are kept: --cache-mode refresh" in found.err
+    assert "refused or failed" not in found.err
+
+
 def test_what_people_wrote_stops_it_before_a_call(place, program, files):
     files.write("data/queries.jsonl", '{"_id": "q1", "text": "Mine?"}\n')
     with FakeServer(answer) as server:

@@ -21,6 +21,7 @@ _FUNCTION_WORDS = frozenset(
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
+_POINTING = re.compile(r"\b(?:the|this|that|above) (passage|text|document|excerpt|paragraph|question)\b", re.IGNORECASE)
 _PARTS = re.compile(rf"[{_UNSPACED}]+|[^\W{_UNSPACED}]+")
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 
@@ -67,6 +68,19 @@ def overlap(question: str, source: str) -> float:
     """
     asked = _content(question)
     return len(asked & words(source)) / len(asked) if asked else 1.0
+
+
+def points_at(question: str, source: str) -> bool:
+    """Whether an English question speaks of *the passage*, which nobody who searches has seen.
+
+    Not where its source itself has that word.
+
+    >>> points_at("What does the passage say?", "Refunds take 14 days.")
+    True
+    >>> points_at("Who signs the document?", "A document is signed by Ann.")
+    False
+    """
+    return any(noun.casefold() not in words(source) for noun in _POINTING.findall(question))
 
 
 def _content(question: str) -> frozenset[str]:

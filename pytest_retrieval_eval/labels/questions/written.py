@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_retrieval_eval.collection.spans import Span, Spans
 from pytest_retrieval_eval.errors import GateError, SettingsError
 from pytest_retrieval_eval.labels.judging.prompts import in_words
-from pytest_retrieval_eval.labels.questions.overlap import overlap, shared
+from pytest_retrieval_eval.labels.questions.overlap import overlap, points_at, shared
 from pytest_retrieval_eval.labels.questions.prompts import QuestionPrompt, questions_in
 from pytest_retrieval_eval.readers.reading import Item, Passage, Reader, Reading
 
@@ -57,7 +57,8 @@ class Left:
     """A passage or a question that made no query, and why.
 
     ``outcome`` is what the reader did (``refused``, ``error``, ``empty``, ``no question``), ``unplaced`` (nothing says
-    where the passage stands), or ``overlap``: the question repeats its passage, and was dropped.
+    where the passage stands), ``not alone`` (the question speaks of *the passage*), or ``overlap``: it repeats its
+    passage. Questions of the last two are dropped.
     """
 
     chunk_id: str
@@ -211,6 +212,9 @@ def write_questions(
             continue
         few += len(texts) < number
         for text in texts:
+            if points_at(text, source.text):
+                left.append(Left(source.chunk_id, "not alone", text))
+                continue
             share = overlap(text, source.text)
             first.append(Question(text, source, share, share))
     reworded = _reworded(first, left, reader, prompt, max_overlap, rewrites)
@@ -269,7 +273,7 @@ def _reworded(
                 continue
             for text in questions_in(reading.text, cut=reading.status == "length")[:1]:
                 share = overlap(text, one.source.text)
-                if share < one.overlap:
+                if share < one.overlap and not points_at(text, one.source.text):
                     current[place] = replace(one, text=text, overlap=share, rewrites=attempt + 1)
     for one in current.values():
         if one.overlap > max_overlap:
