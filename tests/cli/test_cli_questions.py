@@ -83,7 +83,8 @@ def test_what_a_small_model_says(place, program):
         found = program("questions", "data", "--reader", "writer.json", "-o", "new")
     assert found.status == 1
     assert sorted(row[:2] for row in found.rows) == [["badges", "not alone"], ["refunds", "no question"]]
-    assert [query["text"] for query in map(json.loads, (place / "new" / "queries.jsonl").open())] == ["Any cost?"]
+    written = (place / "new" / "queries.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["text"] for line in written] == ["Any cost?"]
     assert "replies without a question are kept: --cache-mode refresh" in found.err
     assert "refused or failed" not in found.err
 
