@@ -78,12 +78,12 @@ def test_a_stored_run_whose_offsets_are_of_a_former_text_is_not_measured(tmp_pat
     (tmp_path / "spans.jsonl").write_text(json.dumps(row) + "\n")
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text(json.dumps({"_id": "guide", "text": text}) + "\n")
-    (tmp_path / "search.py").write_text(
+    (tmp_path / "finder.py").write_text(
         "def find(query):\n    return [{'id': 'guide#0', 'doc_id': 'guide', 'start': 0, 'end': 29}]\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     run = str(tmp_path / "old.run.jsonl")
-    assert main(["run", "--dataset", str(tmp_path), "--retriever", "search:find", "--depth", "5", "-o", run]) == 0
+    assert main(["run", "--dataset", str(tmp_path), "--retriever", "finder:find", "--depth", "5", "-o", run]) == 0
     ways = (["-m", "span_recall@1"], ["-m", "recall@1", "--labels", "spans"])
     for way in ways:
         assert main(["evaluate", str(tmp_path), run, *way]) == 0
