@@ -46,13 +46,13 @@ class Shapes:
 
     policy: Policy = "fixed"
     rows: int = 8
-    step: int = 0  # 0: the policy's own
+    step: int = cast(int, None)  # None: the policy's own, so that it is a number from then on
     tokens: int = 4096
 
     def __post_init__(self) -> None:
         if self.policy not in POLICIES:
             raise SettingsError(f"shapes {self.policy!r}: {did_you_mean(str(self.policy), POLICIES)}")
-        if self.step == 0 and not isinstance(self.step, bool):
+        if self.step is None:
             object.__setattr__(self, "step", _STEPS[self.policy])
         for name in ("rows", "step", "tokens"):
             value = getattr(self, name)

@@ -189,6 +189,7 @@ def test_who_stops_listening_starts_no_further_batch():
     [
         (lambda: Shapes("fixde"), "did you mean fixed"),
         (lambda: Shapes(rows=0), "rows of the shapes is 0; expected an integer of at least 1"),
+        (lambda: Shapes("bucket", step=0), "step of the shapes is 0; expected an integer of at least 1"),
         (lambda: Shapes(step=True), "step of the shapes is True"),
     ],
 )
