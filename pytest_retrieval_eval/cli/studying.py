@@ -16,6 +16,7 @@ from pytest_retrieval_eval.cli.reading import opened_cache
 from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.collection.files import json_document, write_atomically
 from pytest_retrieval_eval.collection.qrels import Qrels
+from pytest_retrieval_eval.collection.queries import json_word
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import DataError, GateError, SettingsError, did_you_mean
 from pytest_retrieval_eval.gates.wording import counted
@@ -50,7 +51,7 @@ def report(arguments: argparse.Namespace, console: Console) -> int:
     if arguments.people is not None:
         people = Qrels.read(arguments.people)
     tags = _tags(arguments.tags, runs)
-    families = {name: str(row[FAMILY]) for name, row in tags.items() if FAMILY in row}
+    families = {name: json_word(row[FAMILY]) for name, row in tags.items() if FAMILY in row}
     if families and len(families) < len(runs):
         odd = next(name for name in runs if name not in families)
         raise SettingsError(f"the run {odd} has no tag {FAMILY}, and others have one: give it to every run, or to none")

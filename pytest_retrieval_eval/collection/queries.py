@@ -265,6 +265,25 @@ def json_text(value: object, where: str) -> str:
         raise DataError(f"{where}: {excerpt(value)} is no JSON value") from None
 
 
+def json_word(value: object) -> str:
+    """A JSON value as a reader writes it: text as it is, unless JSON would read that as something else.
+
+    What is no JSON value is its ``str``, since this is for messages too.
+
+    >>> [json_word(value) for value in ("policy", 1, "1", 1.0, True, "true", None)]
+    ['policy', '1', '"1"', '1', 'true', '"true"', 'null']
+    """
+    if isinstance(value, str):
+        try:
+            json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    try:
+        return json_text(value, "")
+    except DataError:
+        return str(value)
+
+
 def _canonical(value: object) -> object:
     if value is None or isinstance(value, (bool, str)):
         return value

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pytest_retrieval_eval.gates.accessdiff import access_causes, reads_access
 from pytest_retrieval_eval.gates.diff import level_of, ranks_in, within
 from pytest_retrieval_eval.gates.incomplete import bounds_of
-from pytest_retrieval_eval.gates.side import Side, cutoff_of, where_text
+from pytest_retrieval_eval.gates.side import Side, cutoff_of, value_names
 from pytest_retrieval_eval.gates.spandiff import reads_spans, spans_that_left
 from pytest_retrieval_eval.gates.wording import counted, listed, p_text, shown
 from pytest_retrieval_eval.stats.corrections import holm
@@ -259,9 +259,11 @@ def _tags(side: Side, lost: Bools, what: str) -> list[str]:
                 if _plain(each):
                     having.setdefault((tag, isinstance(each, bool), each), []).append(place)
     total, n = len(ids), int(lost.sum())
-    tested = [
-        (where_text({tag: each}), places) for (tag, _, each), places in having.items() if _FEWEST <= len(places) < total
-    ]
+    names = {}
+    for tag in dict.fromkeys(tag for tag, _, _ in having):
+        keys = [key for key in having if key[0] == tag]
+        names |= dict(zip(keys, value_names(tag, [each for _, _, each in keys]), strict=True))
+    tested = [(names[key], places) for key, places in having.items() if _FEWEST <= len(places) < total]
     if not tested or n == total:
         return []
     shares = [int(lost[places].sum()) for _, places in tested]

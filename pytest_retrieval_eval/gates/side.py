@@ -7,12 +7,14 @@ under test and for what it is held against.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pytest_retrieval_eval.collection.queries import json_text, json_word
 from pytest_retrieval_eval.collection.stages import Stages
 from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.gates.bench import stages_of
@@ -133,21 +135,31 @@ def cutoff_of(measure: Measure) -> int | None:
 def where_text(where: Mapping[str, object] | None) -> str:
     """A slice as text: ``type=policy, lang=de|en``.
 
-    >>> where_text({"type": "policy", "lang": ["de", "en"]})
-    'type=policy, lang=de|en'
+    >>> where_text({"type": "policy", "lang": ["de", "en"]}), where_text({"year": 1}), where_text({"year": "1"})
+    ('type=policy, lang=de|en', 'year=1', 'year="1"')
     """
     parts = []
     for tag, value in (where or {}).items():
-        values = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
-        parts.append(f"{shown(tag, 30)}={'|'.join(shown(_value(each), 30) for each in values)}")
+        values = value if isinstance(value, (list, tuple, Set)) else [value]
+        words = [json_word(each) for each in values]
+        words = sorted(words) if isinstance(value, Set) else words
+        parts.append(f"{shown(tag, 30)}={'|'.join(shown(word, 30) for word in words)}")
     return ", ".join(parts)
 
 
-def _value(value: object) -> str:
-    # JSON's words: True is the tag value true.
-    if value is None:
-        return "null"
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def value_names(tag: str, values: Iterable[object]) -> list[str]:
+    """``tag=value`` for each value of a tag; values that would be cut to the same text stand in full.
+
+    >>> value_names("year", [2024, "2024"])
+    ['year=2024', 'year="2024"']
+    """
+    values = list(values)
+    names = [where_text({tag: [value]}) for value in values]
+    times = Counter(names)
+    return [
+        name if times[name] == 1 else f"{shown(tag, 30)}={json_text(value, tag)}"
+        for name, value in zip(names, values, strict=True)
+    ]
 
 
 def open_candidate(measure: Measure, bench: Bench, options: Options) -> Opened:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.gates.options import Options
-from pytest_retrieval_eval.gates.side import Side, where_text
+from pytest_retrieval_eval.gates.side import Side, value_names
 from pytest_retrieval_eval.gates.verdict import Status, Verdict
 from pytest_retrieval_eval.gates.wording import counted, listed, shown
 
@@ -42,12 +41,11 @@ def slice_queries(side: Side, options: Options) -> list[tuple[str, frozenset[str
 def _slices(side: Side, options: Options) -> list[tuple[str, frozenset[str]]]:
     tag, queries = str(options.by), side.dataset.queries
     counted_ids = frozenset(side.scores.query_ids)
-    names = {text: where_text({tag: json.loads(text)}) for text in queries.parts_of(tag)}
-    # The text "1" and the number 1 read the same, and so do long texts that are cut: such have JSON's words, in full.
-    times = Counter(names.values())
+    parts = queries.parts_of(tag)
+    names = value_names(tag, map(json.loads, parts))
     return [
-        (names[text] if times[names[text]] == 1 else f"{shown(tag, 30)}={text}", ids)
-        for text, every in queries.parts_of(tag).items()
+        (name, ids)
+        for name, every in zip(names, parts.values(), strict=True)
         if (ids := counted_ids.intersection(every))
     ]
 

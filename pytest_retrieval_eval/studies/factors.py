@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from pytest_retrieval_eval.collection.qrels import Qrels
+from pytest_retrieval_eval.collection.queries import json_word
 from pytest_retrieval_eval.errors import GateError, SettingsError
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.stats import Interval, bootstrap_mean
@@ -40,8 +40,8 @@ def factors(
 ) -> tuple[Effect, ...]:
     """What each tag of the systems did, after the fact: dimension, hybrid or not, with or without rewriting.
 
-    ``tags`` has the tags of each run. The mean over all systems of a value mixes in what else they differ in; so the
-    difference is taken over pairs that agree in every other tag.
+    ``tags`` has the tags of each run; one that a run lacks is null. The mean over all systems of a value mixes in what
+    else they differ in; so the difference is taken over pairs that agree in every other tag.
     """
     systems = named_runs(runs, least=2)
     unknown = [name for name in tags if name not in systems]
@@ -51,7 +51,7 @@ def factors(
     if not names:
         raise GateError("no run has tags: there is no factor to look at")
     found = measure_systems(systems, qrels, measure)
-    said = {name: {factor: _word(tags.get(name, {}).get(factor)) for factor in names} for name in systems}
+    said = {name: {factor: json_word(tags.get(name, {}).get(factor)) for factor in names} for name in systems}
     effects = []
     for factor in names:
         values = sorted(dict.fromkeys(said[name][factor] for name in systems), key=_in_order)
@@ -83,10 +83,6 @@ def factors(
                 )
             )
     return tuple(effects)
-
-
-def _word(value: object) -> str:
-    return value if isinstance(value, str) else "none" if value is None else json.dumps(value, sort_keys=True)
 
 
 def _in_order(word: str) -> tuple[bool, float, str]:

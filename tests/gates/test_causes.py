@@ -52,6 +52,23 @@ def test_a_tag_that_the_lost_queries_share():
     assert said[0].startswith("31 of the 41 lost queries are type=acronym (36 of 210 overall; by chance p = ")
 
 
+def test_tags_of_another_type_are_told_apart():
+    def after(i):
+        return ["x"] if i < 30 else good(i)
+
+    # Half of the lost queries has the number, the other half the text that reads like it; then two long texts.
+    long = "x" * 40
+    for one, other, first, second in (
+        (1, "1", "1", '"1"'),
+        (True, "true", "true", '"true"'),
+        (None, "null", "null", '"null"'),
+        (f"{long}a", f"{long}b", f'"{long}a"', f'"{long}b"'),
+    ):
+        found = causes(bench_of(200, good, after, lambda i, of=(one, other): {"v": of[i % 2] if i < 30 else "rest"}))
+        named = sorted(cause.split(" are ")[1].split(" (")[0] for cause in found if "overall" in cause)
+        assert named == sorted([f"v={first}", f"v={second}"])
+
+
 def test_no_tag_is_named_for_what_chance_explains():
     rng = np.random.Generator(np.random.PCG64(3))
     named = 0

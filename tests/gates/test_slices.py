@@ -187,6 +187,9 @@ def test_values_keep_their_json_type():
     run = {query: ["gold"] for query in rows}
     verdict = MemoryBench(dataset, run).decide("hit@1 >= 0.5", by="new", min_n=2)
     assert [each.n for each in verdict.slices] == [2] * 5
+    assert {each.slice for each in verdict.slices} == {"new=true", 'new="true"', "new=1", 'new="1"', "new=null"}
+    said = {MemoryBench(dataset, run).decide("hit@1 >= 0.5", where={"new": value}).where for value in (1, "1", True)}
+    assert said == {"new=1", 'new="1"', "new=true"}
 
 
 def test_where_and_by_together():

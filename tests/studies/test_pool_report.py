@@ -294,11 +294,19 @@ def test_a_factor_is_told_apart_from_what_else_differs():
     assert rewriting.interval.low < 0.25 < rewriting.interval.high
     assert rewriting.means[0] == pytest.approx((20 + 40 + 4) / 3 / 40)  # with what bm25 mixes in
     assert found["dim", "128", "64"].difference == pytest.approx(0.5)
-    assert found["dim", "none", "64"].matched == 1
+    assert found["dim", "null", "64"].matched == 1
     with pytest.raises(GateError, match="no run has tags"):
         factors(runs, graded(wins), {}, "precision@1")
     with pytest.raises(SettingsError, match="which is no run"):
         factors(runs, graded(wins), {"bm52": {}}, "precision@1")
+
+
+def test_tags_of_another_type_are_another_value():
+    wins = {"a": 10, "b": 20, "c": 30, "d": 40}
+    runs = runs_of({name: {f"q{i:02}": [name] for i in range(40)} for name in wins})
+    tags = {"a": {"size": 1}, "b": {"size": "1"}, "c": {"size": 1.0}, "d": {"size": None}}
+    found = {(each.value, each.other): each.systems for each in factors(runs, graded(wins), tags, "precision@1")}
+    assert found == {('"1"', "1"): (1, 2), ("null", "1"): (1, 2), ("null", '"1"'): (1, 1)}
 
 
 def test_what_pools_of_lower_depth_would_cost_and_say():
