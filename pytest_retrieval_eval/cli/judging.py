@@ -58,7 +58,7 @@ def plan(arguments: argparse.Namespace, console: Console) -> int:
         f"{found.reused} judged, {len(found.new)} to judge; each run by itself would take {found.independent} "
         f"({found.factor:.2f} times as many)"
     )
-    _say_estimate(found.tokens, found.cost, judge, console)
+    _say_estimate(found.tokens, found.cost, console)
     if found.new:
         console.say(f"{PROGRAM} judge fills them")
     return 0
@@ -112,7 +112,7 @@ def _judge_pairs(
         new = len(missing)
         tokens, cost = estimated(missing, made, price)
     console.say(f"{counted(len(pairs), 'pair')}: {len(pairs) - new} judged, {new} to judge by {kept.name}")
-    _say_estimate(tokens, cost, made, console)
+    _say_estimate(tokens, cost, console)
     try:
         with progress(None, new, doing="judging", unit="pair") as advance:
             filled = fill(
@@ -167,14 +167,12 @@ def _say_filled(filled: Filled, cache: ReadingCache, console: Console) -> None:
         console.say(f"{counted(len(filled.left), 'pair')} not asked for: {filled.stopped}")
 
 
-def _say_estimate(tokens: tuple[int, int] | None, cost: float | None, judge: object, console: Console) -> None:
+def _say_estimate(tokens: tuple[int, int] | None, cost: float | None, console: Console) -> None:
     if tokens is not None:
         price = "" if cost is None else f", at most {cost:.2f} in cost"
         console.say(f"that takes at most about {tokens[0]:,} tokens read and {tokens[1]:,} written{price}")
         if cost is None:
             console.note("the price of the tokens is not known: name it in the judge's budget (price: input, output)")
-    elif judge is not None:
-        console.note("this judge does not tell how many tokens it takes")
 
 
 def _judgments(arguments: argparse.Namespace, use: Any) -> Judgments:

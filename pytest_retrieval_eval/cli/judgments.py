@@ -89,8 +89,9 @@ def import_(arguments: argparse.Namespace, console: Console) -> int:
     if not rows:
         raise SettingsError(f"{arguments.file}: no row has a grade ({counted(empty, 'row')} without)")
     store = Judgments(arguments.judgments)
-    new = store.add_human(arguments.source, rows)
-    console.say(f"{counted(len(rows), 'label')} of {arguments.source}, {new} new")
+    added = store.add_human(arguments.source, rows)
+    weights = f", {added.weights} with another weight" if added.weights else ""
+    console.say(f"{counted(len(rows), 'label')} of {arguments.source}, {added.new} new{weights}")
     if empty:
         console.note(f"{counted(empty, 'row has', 'rows have')} no grade, and {'is' if empty == 1 else 'are'} left out")
     return 0

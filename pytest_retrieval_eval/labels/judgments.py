@@ -72,6 +72,14 @@ class Compacted:
     torn: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What labels of people added: lines that are new, and lines that were there and have another weight now."""
+
+    new: int
+    weights: int
+
+
 class Judgments:
     """The judgments in a folder. What the journal holds counts as what the files hold.
 
@@ -212,8 +220,8 @@ class Judgments:
             with writing(self.folder):
                 append(self.folder / failure.judge / _JOURNAL, to_line(failure.row))
 
-    def add_human(self, source: str, rows: Iterable[Judgment]) -> int:
-        """Put labels of people into ``human/<source>.jsonl``; returns how many lines are new.
+    def add_human(self, source: str, rows: Iterable[Judgment]) -> Added:
+        """Put labels of people into ``human/<source>.jsonl``; returns what that changed.
 
         Where a row says again what is there, with another weight, its weight takes the place of the former one.
         """
@@ -224,10 +232,11 @@ class Judgments:
             before = [row for row, _ in read_rows(path)] if path.exists() else []
             given = list(rows)
             weights = {row.said: row.w for row in given if row.w is not None}
-            before = [replace(row, w=weights.get(row.said, row.w)) for row in before]
-            after = without_repeats([*before, *given])
+            weighed = [replace(row, w=weights.get(row.said, row.w)) for row in before]
+            after = without_repeats([*weighed, *given])
             _write(path, after)
-        return len(after) - len(before)
+        changed = sum(old.w != row.w for old, row in zip(before, weighed, strict=True))
+        return Added(len(after) - len(before), changed)
 
     def compact(self, *, tidy: bool = False) -> Compacted:
         """Put what the journals hold into the files; with ``tidy`` also bring files into their order that a merge left.

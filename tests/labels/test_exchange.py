@@ -15,7 +15,7 @@ from pytest_retrieval_eval.labels.exchange import export_qrels, export_rows, rea
 from pytest_retrieval_eval.labels.grading import fill
 from pytest_retrieval_eval.labels.judging.judges import CallableJudge
 from pytest_retrieval_eval.labels.judging.replies import Scale
-from pytest_retrieval_eval.labels.judgments import Judgments
+from pytest_retrieval_eval.labels.judgments import Added, Judgments
 from pytest_retrieval_eval.labels.pool import pool_of
 
 N = 40
@@ -65,7 +65,7 @@ def test_a_worksheet_goes_to_people_and_comes_back(store, pool, tmp_path):
         table.writerows(rows)
     labels, empty = read_labels(sheet, split="heldout", by="ann")
     assert (len(labels), empty) == (10, 2)
-    assert store.add_human("ann", labels) == 10
+    assert store.add_human("ann", labels) == Added(10, 0)
     again = Judgments(store.folder)
     for number, row in enumerate(rows[:10]):
         key = next(key for key in pool.pairs if key[2] == row["doc_id"])
@@ -80,9 +80,14 @@ def test_a_worksheet_goes_to_people_and_comes_back(store, pool, tmp_path):
 
 def test_a_corrected_weight_takes_the_place_of_the_former_one(store, tmp_path):
     table = tmp_path / "labels.csv"
-    for weight, new, expected in (("", 1, None), ("2", 0, 2.0), ("7.5", 0, 7.5), ("", 0, 7.5)):
+    for weight, added, expected in (
+        ("", Added(1, 0), None),
+        ("2", Added(0, 1), 2.0),
+        ("7.5", Added(0, 1), 7.5),
+        ("", Added(0, 0), 7.5),
+    ):
         table.write_text(f"query_id,doc_id,grade,weight\nq1,d1,2,{weight}\n")
-        assert store.add_human("ann", read_labels(table, dataset_of())[0]) == new
+        assert store.add_human("ann", read_labels(table, dataset_of())[0]) == added
         assert [(row.g, row.w) for row, _ in store.rows("human")] == [(2, expected)]
     table.write_text('query_id,doc_id,grade,weight\nq1,d1,2,"7,5"\n')
     with pytest.raises(DataError, match=r"labels.csv:2: the weight is '7,5'; expected a number, such as 2 or 1.25"):

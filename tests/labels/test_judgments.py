@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pytest_retrieval_eval.errors import DataError, GateError, SettingsError
 from pytest_retrieval_eval.labels.judging.judges import CallableJudge
 from pytest_retrieval_eval.labels.judging.replies import Scale
-from pytest_retrieval_eval.labels.judgments import Judgment, Judgments, text_hash
+from pytest_retrieval_eval.labels.judgments import Added, Judgment, Judgments, text_hash
 from pytest_retrieval_eval.labels.store.failures import Failure
 
 QH = text_hash("who?")
@@ -106,8 +106,8 @@ def test_an_identity_that_was_changed_by_hand(store):
 def test_people_go_before_judges(store):
     name = store.keep(judge_of()).name
     store.add(name, [row(grade=0), row(doc="d2", grade=1)])
-    assert store.add_human("ann", [row(grade=2, by="ann", split="heldout")]) == 1
-    assert store.add_human("ann", [row(grade=2, by="ann", split="heldout")]) == 0
+    assert store.add_human("ann", [row(grade=2, by="ann", split="heldout")]) == Added(1, 0)
+    assert store.add_human("ann", [row(grade=2, by="ann", split="heldout")]) == Added(0, 0)
     assert (store.grade(key()).grade, store.grade(key()).source) == (2, "human")
     assert store.grade(key(doc="d2")).grade == 1
     assert store.sources == ("ann",)
