@@ -259,7 +259,7 @@ def _tags(side: Side, lost: Bools, what: str) -> list[str]:
                 if _plain(each):
                     having.setdefault((tag, isinstance(each, bool), each), []).append(place)
     total, n = len(ids), int(lost.sum())
-    names = {}
+    names: dict[tuple[str, bool, object], str] = {}
     for tag in dict.fromkeys(tag for tag, _, _ in having):
         keys = [key for key in having if key[0] == tag]
         names |= dict(zip(keys, value_names(tag, [each for _, _, each in keys]), strict=True))
