@@ -12,16 +12,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 import pytest
 
-from pytest_retrieval_eval.context import (
-    MARKER,
-    ContextKey,
-    FixtureBench,
-    attempt_of,
-    judgments_of,
-    run_under_test,
-    session_of,
-    stages_of,
-)
+from pytest_retrieval_eval.context.key import MARKER, ContextKey
+from pytest_retrieval_eval.context.state import attempt_of, session_of
 from pytest_retrieval_eval.errors import GateError, SettingsError
 
 if TYPE_CHECKING:
@@ -31,6 +23,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.run import Run
     from pytest_retrieval_eval.collection.spans import Spans
     from pytest_retrieval_eval.collection.traces import Traces
+    from pytest_retrieval_eval.context.testbench import FixtureBench
     from pytest_retrieval_eval.gates.families import GateFamily
     from pytest_retrieval_eval.gates.measured import Measured
     from pytest_retrieval_eval.gates.options import Options
@@ -125,6 +118,8 @@ def retrieval_spans(retrieval_dataset: Dataset) -> Spans:
 @pytest.fixture(scope="session")
 def retrieval_run(request: pytest.FixtureRequest, retrieval_context: ContextKey, retrieval_dataset: Dataset) -> Run:
     """The run under test: from the command line, the marker, the ini file, or what `retriever` returns."""
+    from pytest_retrieval_eval.context.runs import run_under_test
+
     _takes_no_parameter(request)
     return run_under_test(request, retrieval_context, retrieval_dataset)
 
@@ -153,6 +148,8 @@ def retrieval_stages(request: pytest.FixtureRequest, retrieval_context: ContextK
     """The stages of the pipeline in their order, name → run: those of the ini value `retrieval_stages`. Override it
     with a mapping to runs, or to names or paths of runs.
     """
+    from pytest_retrieval_eval.context.given import stages_of
+
     _takes_no_parameter(request)
     session = session_of(request.config)
     return stages_of(session, session.settings.stages)
@@ -235,6 +232,8 @@ def run(retrieval_run: Run) -> Run:
 @pytest.fixture
 def judgments(request: pytest.FixtureRequest, retrieval_judgments: object) -> Judgments:
     """The judgments that labels="judged" reads."""
+    from pytest_retrieval_eval.context.given import judgments_of
+
     return judgments_of(session_of(request.config), retrieval_judgments)
 
 
@@ -247,6 +246,8 @@ def reader(request: pytest.FixtureRequest, retrieval_reader: object) -> CachedRe
 @pytest.fixture
 def stages(request: pytest.FixtureRequest, retrieval_stages: Mapping[str, Run]) -> Mapping[str, Run]:
     """The stages of the pipeline, name → run."""
+    from pytest_retrieval_eval.context.given import stages_of
+
     return stages_of(session_of(request.config), retrieval_stages)
 
 
@@ -271,6 +272,8 @@ def against() -> Callable[[object], Target]:
 
 def _bench(request: pytest.FixtureRequest, name: str) -> FixtureBench:
     """The bench of a test that asks for the assertion fixture ``name``."""
+    from pytest_retrieval_eval.context.testbench import FixtureBench
+
     node = cast(pytest.Item, request.node)
     attempt_of(node).asked.add(name)
     key = request.getfixturevalue("retrieval_context")

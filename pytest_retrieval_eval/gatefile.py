@@ -18,18 +18,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from pytest_retrieval_eval.context import (
-    IS_GATE,
-    ContextKey,
-    FixtureBench,
-    attempt_of,
-    command_run,
-    fixture_definition,
-    is_ours,
-    retrieved,
-    session_of,
-    users_frames,
-)
+from pytest_retrieval_eval.context.definitions import fixture_definition, is_ours
+from pytest_retrieval_eval.context.frames import users_frames
+from pytest_retrieval_eval.context.key import ContextKey
+from pytest_retrieval_eval.context.runs import command_run, retrieved
+from pytest_retrieval_eval.context.state import IS_GATE, attempt_of, session_of
+from pytest_retrieval_eval.context.testbench import FixtureBench
 from pytest_retrieval_eval.errors import GateError, GateFailure, SettingsError, did_you_mean
 from pytest_retrieval_eval.gates.entries import Entry, GateFileContent, read_gate_file
 from pytest_retrieval_eval.gates.families import check_gates, parse_gates

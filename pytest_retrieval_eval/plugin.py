@@ -16,10 +16,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from pytest_retrieval_eval import context, fixtures, hookspecs
-from pytest_retrieval_eval.context import ATTEMPT, SESSION, attempt_of, context_keys, is_ours, session_of
+from pytest_retrieval_eval import fixtures, hookspecs
+from pytest_retrieval_eval.context.asking import evading_fixture, is_evasion, skipped_fixture
+from pytest_retrieval_eval.context.definitions import fixture_definition, is_ours
+from pytest_retrieval_eval.context.frames import users_frames
+from pytest_retrieval_eval.context.key import context_keys, dataset_names
+from pytest_retrieval_eval.context.state import ATTEMPT, IS_GATE, SESSION, attempt_of, session_of
 from pytest_retrieval_eval.errors import GateError, GateFailure, SettingsError
-from pytest_retrieval_eval.session import Attempt, Ledger, Session
+from pytest_retrieval_eval.session.attempt import Attempt
+from pytest_retrieval_eval.session.ledger import Ledger
+from pytest_retrieval_eval.session.process import Session
 from pytest_retrieval_eval.settings import FLAGS, INI, Settings, json_path
 
 if TYPE_CHECKING:
@@ -154,7 +160,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give each test that uses gates its context, as a hidden parameter of session scope."""
     name = "retrieval_context"
     node = cast(pytest.Item, metafunc.definition)
-    if name not in metafunc.fixturenames or not is_ours(context.fixture_definition(node, name)):
+    if name not in metafunc.fixturenames or not is_ours(fixture_definition(node, name)):
         return
     try:
         keys = context_keys(node)
@@ -176,9 +182,9 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
     try:
         return (yield)
     except BaseException as outcome:
-        name = context.evading_fixture(item, outcome) if context.is_evasion(outcome) else None
+        name = evading_fixture(item, outcome) if is_evasion(outcome) else None
         if name is not None:
-            raise context.skipped_fixture(name, outcome) from None
+            raise skipped_fixture(name, outcome) from None
         raise
 
 
@@ -222,10 +228,10 @@ def pytest_runtest_makereport(
     if hidden or isinstance(error, GateError):
         report.outcome = "failed"
         report.__dict__.pop("wasxfail", None)
-    bare = not (item.config.option.fulltrace or context.IS_GATE in item.stash)
-    if bare and isinstance(error, GateError) and not context.users_frames(call.excinfo):
+    bare = not (item.config.option.fulltrace or IS_GATE in item.stash)
+    if bare and isinstance(error, GateError) and not users_frames(call.excinfo):
         # No line of the user's raised it: the sentence, and pytest's word on how to see the frames.
-        report.longrepr = call.excinfo.getrepr(tbfilter=context.users_frames, chain=False)
+        report.longrepr = call.excinfo.getrepr(tbfilter=users_frames, chain=False)
     if isinstance(error, GateError | GateFailure):
         crash = getattr(report.longrepr, "reprcrash", None)
         if crash is not None:
@@ -308,7 +314,7 @@ class SessionHooks:
         """Keep the datasets of all tests before any is left out, and notice what leaves out without a word."""
         collected = len(items)
         if any(self._session.settings.command_runs):
-            self._ledger.datasets = context.dataset_names(items, self._session)
+            self._ledger.datasets = dataset_names(items, self._session)
         # What failed last is looked for while collecting: files without a failure are not even opened.
         if getattr(self._config.option, "lf", False) and self._config.cache and self._config.cache.get(_FAILED, {}):
             self._ledger.deselected, self._ledger.datasets = True, None

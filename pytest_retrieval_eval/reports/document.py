@@ -19,7 +19,7 @@ from pytest_retrieval_eval.collection.files import write_atomically
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.verdict import Verdict
-    from pytest_retrieval_eval.session import Ledger
+    from pytest_retrieval_eval.session.ledger import Ledger
 
 FORMAT: Literal["retrieval-report"] = "retrieval-report"
 VERSION: Literal[1] = 1

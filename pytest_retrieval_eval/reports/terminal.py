@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
 
     from pytest_retrieval_eval.gates.verdict import Verdict
-    from pytest_retrieval_eval.session import Ledger
+    from pytest_retrieval_eval.session.ledger import Ledger
 
 COLOURS = {
     "passed": "green",

@@ -227,6 +227,6 @@ def test_an_error_that_no_line_of_the_user_raised_is_a_sentence_without_a_traceb
     assert "eval/elsewhere: there is no such file" in text
     assert "compared nothing" in text
     assert "recall_at(2) >= 1" in text  # a line of the user's is shown
-    for internal in ("plugin.py", "session.py", "dataset.py", "Attempt("):
+    for internal in ("plugin.py", "attempt.py", "dataset.py", "Attempt("):
         assert internal not in text
-    assert "session.py" in project.run("--full-trace", "-k", "test_b").stdout.str()
+    assert "attempt.py" in project.run("--full-trace", "-k", "test_b").stdout.str()

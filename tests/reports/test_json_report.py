@@ -12,7 +12,7 @@ from support import HITS, ROOT
 from pytest_retrieval_eval.gates.verdict import QueryDiff, Verdict
 from pytest_retrieval_eval.reports import schema
 from pytest_retrieval_eval.reports.document import GatedTest, Report, unfinished, write_document
-from pytest_retrieval_eval.session import Ledger
+from pytest_retrieval_eval.session.ledger import Ledger
 
 TESTS = """
 import pytest
