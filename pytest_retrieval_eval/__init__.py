@@ -8,15 +8,22 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from pytest_retrieval_eval.errors import DataError, GateError, GateFailure, MeasureError, SettingsError
+from pytest_retrieval_eval.errors import DataError as DataError
+from pytest_retrieval_eval.errors import GateError as GateError
+from pytest_retrieval_eval.errors import GateFailure as GateFailure
+from pytest_retrieval_eval.errors import MeasureError as MeasureError
+from pytest_retrieval_eval.errors import SettingsError as SettingsError
 
 if TYPE_CHECKING:
+    from pytest_retrieval_eval.collection.anchors import check_spans as check_spans
     from pytest_retrieval_eval.collection.answers import Answers as Answers
     from pytest_retrieval_eval.collection.chunks import Chunk as Chunk
     from pytest_retrieval_eval.collection.chunks import Chunks as Chunks
     from pytest_retrieval_eval.collection.dataset import Corpus as Corpus
     from pytest_retrieval_eval.collection.dataset import Dataset as Dataset
     from pytest_retrieval_eval.collection.fusion import fuse as fuse
+    from pytest_retrieval_eval.collection.kilt import Kilt as Kilt
+    from pytest_retrieval_eval.collection.kilt import page_passages as page_passages
     from pytest_retrieval_eval.collection.qrels import Qrels as Qrels
     from pytest_retrieval_eval.collection.queries import Queries as Queries
     from pytest_retrieval_eval.collection.run import Run as Run
@@ -25,18 +32,29 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.stages import Stages as Stages
     from pytest_retrieval_eval.collection.traces import Traces as Traces
     from pytest_retrieval_eval.gates.gate import Gate as Gate
-    from pytest_retrieval_eval.gates.target import BASELINE as baseline
     from pytest_retrieval_eval.gates.target import against as against
+    from pytest_retrieval_eval.gates.target import baseline as baseline
     from pytest_retrieval_eval.gates.verdict import Verdict as Verdict
-    from pytest_retrieval_eval.labels.from_spans import to_qrels as spans_to_qrels
+    from pytest_retrieval_eval.labels.answers import answer_score as answer_score
+    from pytest_retrieval_eval.labels.answers import normalised_answer as normalised_answer
+    from pytest_retrieval_eval.labels.from_spans import spans_to_qrels as spans_to_qrels
+    from pytest_retrieval_eval.labels.grading import fill_judgments as fill_judgments
+    from pytest_retrieval_eval.labels.judging.config import judge_from as judge_from
+    from pytest_retrieval_eval.labels.judging.judge import Pair as Pair
+    from pytest_retrieval_eval.labels.judging.judge import judge_digest as judge_digest
     from pytest_retrieval_eval.labels.judging.judges import CallableJudge as CallableJudge
+    from pytest_retrieval_eval.labels.judging.judges import ReaderJudge as ReaderJudge
     from pytest_retrieval_eval.labels.judging.judges import ServerJudge as ServerJudge
     from pytest_retrieval_eval.labels.judging.judges import VoteJudge as VoteJudge
+    from pytest_retrieval_eval.labels.judging.prompts import JudgeExample as JudgeExample
     from pytest_retrieval_eval.labels.judging.prompts import JudgePrompt as JudgePrompt
     from pytest_retrieval_eval.labels.judging.replies import Scale as Scale
+    from pytest_retrieval_eval.labels.judging.requirements import Requirements as Requirements
     from pytest_retrieval_eval.labels.judgments import Judgments as Judgments
+    from pytest_retrieval_eval.labels.making import make_labels as make_labels
     from pytest_retrieval_eval.labels.pool import plan_of as plan_of
     from pytest_retrieval_eval.labels.pool import pool_of as pool_of
+    from pytest_retrieval_eval.labels.questions.overlap import word_overlap as word_overlap
     from pytest_retrieval_eval.labels.questions.written import write_questions as write_questions
     from pytest_retrieval_eval.measures.evaluate import evaluate as evaluate
     from pytest_retrieval_eval.measures.extending import measure as measure
@@ -53,129 +71,100 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.readers.reading import Item as Item
     from pytest_retrieval_eval.readers.reading import Passage as Passage
     from pytest_retrieval_eval.readers.reading import Reading as Reading
+    from pytest_retrieval_eval.readers.reading import item_key as item_key
+    from pytest_retrieval_eval.readers.seat import SeatedReader as SeatedReader
     from pytest_retrieval_eval.readers.server import ServerReader as ServerReader
     from pytest_retrieval_eval.studies.compare_all import compare_all as compare_all
+    from pytest_retrieval_eval.studies.corrected import corrected_precision as corrected_precision
     from pytest_retrieval_eval.studies.correlate import correlate as correlate
+    from pytest_retrieval_eval.studies.judge_validation import chance_to_pass as chance_to_pass
+    from pytest_retrieval_eval.studies.judge_validation import kappa_at as kappa_at
     from pytest_retrieval_eval.studies.judge_validation import validate_judge as validate_judge
     from pytest_retrieval_eval.studies.pool_report import pool_report as pool_report
     from pytest_retrieval_eval.studies.stages import stage_report as stage_report
+    from pytest_retrieval_eval.studies.systems import ranking_stability as ranking_stability
     from pytest_retrieval_eval.studies.thresholds import threshold_report as threshold_report
 
+# Name → the module that has it.
 _LAZY = {
-    "Answers": ("collection.answers", "Answers"),
-    "Budget": ("readers.budget", "Budget"),
-    "CachedReader": ("readers.cache", "CachedReader"),
-    "CallableJudge": ("labels.judging.judges", "CallableJudge"),
-    "CallableReader": ("readers.callable_reader", "CallableReader"),
-    "Chunk": ("collection.chunks", "Chunk"),
-    "Chunks": ("collection.chunks", "Chunks"),
-    "Corpus": ("collection.dataset", "Corpus"),
-    "Dataset": ("collection.dataset", "Dataset"),
-    "Definition": ("measures.registry", "Definition"),
-    "Gate": ("gates.gate", "Gate"),
-    "Item": ("readers.reading", "Item"),
-    "JudgePrompt": ("labels.judging.prompts", "JudgePrompt"),
-    "JudgedRanks": ("measures.ranks", "JudgedRanks"),
-    "Judgments": ("labels.judgments", "Judgments"),
-    "Measure": ("measures.names", "Measure"),
-    "Parameter": ("measures.registry", "Parameter"),
-    "Passage": ("readers.reading", "Passage"),
-    "Price": ("readers.budget", "Price"),
-    "Qrels": ("collection.qrels", "Qrels"),
-    "Queries": ("collection.queries", "Queries"),
-    "Reading": ("readers.reading", "Reading"),
-    "ReadingCache": ("readers.cache", "ReadingCache"),
-    "Run": ("collection.run", "Run"),
-    "Scale": ("labels.judging.replies", "Scale"),
-    "ServerJudge": ("labels.judging.judges", "ServerJudge"),
-    "ServerReader": ("readers.server", "ServerReader"),
-    "Span": ("collection.spans", "Span"),
-    "Spans": ("collection.spans", "Spans"),
-    "Stages": ("collection.stages", "Stages"),
-    "Traces": ("collection.traces", "Traces"),
-    "Verdict": ("gates.verdict", "Verdict"),
-    "VoteJudge": ("labels.judging.judges", "VoteJudge"),
-    "against": ("gates.target", "against"),
-    "baseline": ("gates.target", "BASELINE"),
-    "compare_all": ("studies.compare_all", "compare_all"),
-    "correlate": ("studies.correlate", "correlate"),
-    "evaluate": ("measures.evaluate", "evaluate"),
-    "fuse": ("collection.fusion", "fuse"),
-    "measure": ("measures.extending", "measure"),
-    "plan_of": ("labels.pool", "plan_of"),
-    "pool_of": ("labels.pool", "pool_of"),
-    "pool_report": ("studies.pool_report", "pool_report"),
-    "reader_from": ("readers.config", "reader_from"),
-    "spans_to_qrels": ("labels.from_spans", "to_qrels"),
-    "stage_report": ("studies.stages", "stage_report"),
-    "threshold_report": ("studies.thresholds", "threshold_report"),
-    "validate_judge": ("studies.judge_validation", "validate_judge"),
-    "write_questions": ("labels.questions.written", "write_questions"),
+    "Answers": "collection.answers",
+    "Budget": "readers.budget",
+    "CachedReader": "readers.cache",
+    "CallableJudge": "labels.judging.judges",
+    "CallableReader": "readers.callable_reader",
+    "Chunk": "collection.chunks",
+    "Chunks": "collection.chunks",
+    "Corpus": "collection.dataset",
+    "Dataset": "collection.dataset",
+    "Definition": "measures.registry",
+    "Gate": "gates.gate",
+    "Item": "readers.reading",
+    "JudgeExample": "labels.judging.prompts",
+    "JudgePrompt": "labels.judging.prompts",
+    "JudgedRanks": "measures.ranks",
+    "Judgments": "labels.judgments",
+    "Kilt": "collection.kilt",
+    "Measure": "measures.names",
+    "Pair": "labels.judging.judge",
+    "Parameter": "measures.registry",
+    "Passage": "readers.reading",
+    "Price": "readers.budget",
+    "Qrels": "collection.qrels",
+    "Queries": "collection.queries",
+    "ReaderJudge": "labels.judging.judges",
+    "Reading": "readers.reading",
+    "ReadingCache": "readers.cache",
+    "Requirements": "labels.judging.requirements",
+    "Run": "collection.run",
+    "Scale": "labels.judging.replies",
+    "SeatedReader": "readers.seat",
+    "ServerJudge": "labels.judging.judges",
+    "ServerReader": "readers.server",
+    "Span": "collection.spans",
+    "Spans": "collection.spans",
+    "Stages": "collection.stages",
+    "Traces": "collection.traces",
+    "Verdict": "gates.verdict",
+    "VoteJudge": "labels.judging.judges",
+    "against": "gates.target",
+    "answer_score": "labels.answers",
+    "baseline": "gates.target",
+    "chance_to_pass": "studies.judge_validation",
+    "check_spans": "collection.anchors",
+    "compare_all": "studies.compare_all",
+    "corrected_precision": "studies.corrected",
+    "correlate": "studies.correlate",
+    "evaluate": "measures.evaluate",
+    "fill_judgments": "labels.grading",
+    "fuse": "collection.fusion",
+    "item_key": "readers.reading",
+    "judge_digest": "labels.judging.judge",
+    "judge_from": "labels.judging.config",
+    "kappa_at": "studies.judge_validation",
+    "make_labels": "labels.making",
+    "measure": "measures.extending",
+    "normalised_answer": "labels.answers",
+    "page_passages": "collection.kilt",
+    "plan_of": "labels.pool",
+    "pool_of": "labels.pool",
+    "pool_report": "studies.pool_report",
+    "ranking_stability": "studies.systems",
+    "reader_from": "readers.config",
+    "spans_to_qrels": "labels.from_spans",
+    "stage_report": "studies.stages",
+    "threshold_report": "studies.thresholds",
+    "validate_judge": "studies.judge_validation",
+    "word_overlap": "labels.questions.overlap",
+    "write_questions": "labels.questions.written",
 }
 
-__all__ = [
-    "Answers",
-    "Budget",
-    "CachedReader",
-    "CallableJudge",
-    "CallableReader",
-    "Chunk",
-    "Chunks",
-    "Corpus",
-    "DataError",
-    "Dataset",
-    "Definition",
-    "Gate",
-    "GateError",
-    "GateFailure",
-    "Item",
-    "JudgePrompt",
-    "JudgedRanks",
-    "Judgments",
-    "Measure",
-    "MeasureError",
-    "Parameter",
-    "Passage",
-    "Price",
-    "Qrels",
-    "Queries",
-    "Reading",
-    "ReadingCache",
-    "Run",
-    "Scale",
-    "ServerJudge",
-    "ServerReader",
-    "SettingsError",
-    "Span",
-    "Spans",
-    "Stages",
-    "Traces",
-    "Verdict",
-    "VoteJudge",
-    "against",
-    "baseline",
-    "compare_all",
-    "correlate",
-    "evaluate",
-    "fuse",
-    "measure",
-    "plan_of",
-    "pool_of",
-    "pool_report",
-    "reader_from",
-    "spans_to_qrels",
-    "stage_report",
-    "threshold_report",
-    "validate_judge",
-    "write_questions",
-]
+__all__ = sorted((*_LAZY, "DataError", "GateError", "GateFailure", "MeasureError", "SettingsError"))
 
 
 def __getattr__(name: str) -> object:
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, attribute = _LAZY[name]
-    value = getattr(importlib.import_module(f"{__name__}.{module}"), attribute)
+    value = getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
     globals()[name] = value
     return value
 

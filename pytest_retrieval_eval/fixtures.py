@@ -254,9 +254,9 @@ def stages(request: pytest.FixtureRequest, retrieval_stages: Mapping[str, Run]) 
 @pytest.fixture
 def baseline() -> Target:
     """The stored run to compare with, as a target: `>= baseline`, `>= baseline - 0.01`, `>= baseline["old"]`."""
-    from pytest_retrieval_eval.gates.target import BASELINE
+    from pytest_retrieval_eval.gates.target import baseline
 
-    return BASELINE
+    return baseline
 
 
 @pytest.fixture

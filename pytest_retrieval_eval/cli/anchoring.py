@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from pytest_retrieval_eval.cli.console import Console
-from pytest_retrieval_eval.collection.anchors import Anchor, Anchors, check
+from pytest_retrieval_eval.collection.anchors import Anchor, Anchors, check_spans
 from pytest_retrieval_eval.collection.dataset import Corpus, Dataset
 from pytest_retrieval_eval.collection.respan import rewrite
 from pytest_retrieval_eval.errors import DataError
@@ -24,7 +24,7 @@ def anchor_spans(arguments: argparse.Namespace, console: Console) -> int:
     for warning in spans.warnings:
         console.note(warning)
     old = None if arguments.old_corpus is None else Corpus.read(arguments.old_corpus)
-    anchors = check(spans, corpus, old)
+    anchors = check_spans(spans, corpus, old)
     written = rewrite(anchors, spans.source) if arguments.action == "reanchor" else 0
     if arguments.json:
         console.write(json.dumps(_document(anchors, written), ensure_ascii=False, indent=2) + "\n")

@@ -30,7 +30,7 @@ from pytest_retrieval_eval.gates.decide import check, decide
 from pytest_retrieval_eval.gates.gate import Gate, Operator
 from pytest_retrieval_eval.gates.options import Options
 from pytest_retrieval_eval.gates.revisions import Revision, is_revision, read_revision
-from pytest_retrieval_eval.gates.target import BASELINE
+from pytest_retrieval_eval.gates.target import baseline
 from pytest_retrieval_eval.gates.tojudge import Pair, check_path, merged, write
 from pytest_retrieval_eval.gates.verdict import Verdict
 from pytest_retrieval_eval.gates.wording import counted
@@ -108,7 +108,7 @@ def _compared(
         known = dataset.qrels if arguments.labels is None else None
         usual = DEFAULT_OF_SPANS if by_spans(dataset) and arguments.labels is None else DEFAULT
         measures = default_measures(usual, known, bench.old, bench.new)
-    reports = [decide(Gate(measure, _towards(measure), BASELINE, report_options), bench) for _, measure in measures]
+    reports = [decide(Gate(measure, _towards(measure), baseline, report_options), bench) for _, measure in measures]
     errors = _check(gates, bench)
     if arguments.json:
         console.write(json_text(_document(bench, where, reports)) + "\n")

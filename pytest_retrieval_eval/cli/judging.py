@@ -16,7 +16,7 @@ from pytest_retrieval_eval.errors import SettingsError
 from pytest_retrieval_eval.gates.imported import import_made
 from pytest_retrieval_eval.gates.tojudge import check_path, write
 from pytest_retrieval_eval.gates.wording import counted, shown
-from pytest_retrieval_eval.labels.grading import Filled, fill
+from pytest_retrieval_eval.labels.grading import Filled, fill_judgments
 from pytest_retrieval_eval.labels.judging.config import judge_from
 from pytest_retrieval_eval.labels.judging.judge import Judge, Pair
 from pytest_retrieval_eval.labels.judgments import Judgments
@@ -115,7 +115,7 @@ def _judge_pairs(
     _say_estimate(tokens, cost, console)
     try:
         with progress(None, new, doing="judging", unit="pair") as advance:
-            filled = fill(
+            filled = fill_judgments(
                 judgments, made, pairs, allow_floating=arguments.allow_floating, told=lambda graded: advance(1)
             )
     except KeyboardInterrupt:

@@ -18,7 +18,7 @@ from pytest_retrieval_eval.errors import DataError
 from pytest_retrieval_eval.gates.wording import counted, shown
 from pytest_retrieval_eval.labels.questions.folder import check_folder, save
 from pytest_retrieval_eval.labels.questions.prompts import QuestionPrompt, as_it_is
-from pytest_retrieval_eval.labels.questions.written import Questions, sources_of, write_questions
+from pytest_retrieval_eval.labels.questions.written import Questions, write_questions
 from pytest_retrieval_eval.readers.cache import CachedReader
 from pytest_retrieval_eval.readers.reading import identity_digest
 from pytest_retrieval_eval.readers.session import behind_cache
@@ -43,20 +43,21 @@ def ask_questions(arguments: argparse.Namespace, console: Console) -> int:
     # Questions that this command wrote here before are written anew, under the ids that they have.
     theirs = queries_path is not None and folder.resolve() != output.resolve()
     taken = Queries.read(queries_path).ids if queries_path is not None and theirs else ()
-    sources, unplaced = sources_of(chunks, corpus, sample=arguments.sample, seed=arguments.seed)
-    console.say(f"asking about {counted(len(sources), 'passage')} of {chunks_path or corpus_path}")
     with opened_cache(arguments) as cache:
         reader = _reader(arguments.reader, cache)
         try:
             found = write_questions(
-                sources,
+                chunks,
+                corpus,
                 reader,
+                sample=arguments.sample,
+                seed=arguments.seed,
                 number=arguments.number,
                 max_overlap=arguments.max_overlap,
                 rewrites=arguments.rewrites,
                 prompt=prompt,
                 taken=taken,
-                unplaced=unplaced,
+                told=lambda n: console.say(f"asking about {counted(n, 'passage')} of {chunks_path or corpus_path}"),
             )
             identity = reader.identity
         except KeyboardInterrupt:

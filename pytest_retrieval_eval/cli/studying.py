@@ -20,7 +20,7 @@ from pytest_retrieval_eval.collection.queries import json_word
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import DataError, GateError, SettingsError, did_you_mean
 from pytest_retrieval_eval.gates.wording import counted
-from pytest_retrieval_eval.labels.grading import fill
+from pytest_retrieval_eval.labels.grading import fill_judgments
 from pytest_retrieval_eval.labels.judging.judge import judge_digest
 from pytest_retrieval_eval.labels.judging.requirements import JudgeCheck
 from pytest_retrieval_eval.labels.judgments import Judgments
@@ -33,7 +33,7 @@ from pytest_retrieval_eval.studies.corrected import CorrectedPrecision, correcte
 from pytest_retrieval_eval.studies.heldout import evidence_of
 from pytest_retrieval_eval.studies.pool_report import pool_report
 from pytest_retrieval_eval.studies.stored import Repeated, graded_by, repeated_by, stored
-from pytest_retrieval_eval.studies.systems import stability
+from pytest_retrieval_eval.studies.systems import ranking_stability
 
 FAMILY = "family"
 
@@ -75,7 +75,7 @@ def report(arguments: argparse.Namespace, console: Console) -> int:
     stable = None
     if arguments.before is not None:
         least = 0.9 if arguments.min_tau is None else arguments.min_tau
-        stable = stability(runs, Qrels.read(arguments.before), qrels, arguments.measure, least=least)
+        stable = ranking_stability(runs, Qrels.read(arguments.before), qrels, arguments.measure, least=least)
     if arguments.html is not None:
         with write_atomically(arguments.html) as file:
             file.write(html(found, stable).encode())
@@ -134,7 +134,7 @@ def again(arguments: argparse.Namespace, console: Console) -> int:
             raise GateError(f"{kept.name} has graded none of the {len(pool.pairs)} pairs: there is no first time yet")
         sample = sample_pairs(known, arguments.sample, seed=arguments.seed)
         pairs = [known[pair] for pair in sample]
-        filled = fill(judgments, made, pairs, repetition=1, also_people=True, allow_floating=True)
+        filled = fill_judgments(judgments, made, pairs, repetition=1, also_people=True, allow_floating=True)
         say_replies(cache, console)
     both = repeated_by(Judgments(judgments.folder, judges=[kept.name]), kept.name)
     if both is None:

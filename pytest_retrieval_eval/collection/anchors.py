@@ -133,17 +133,21 @@ def _short(text: str, width: int) -> str:
     return repr(text if len(text) <= width else text[: width - 1] + "…")
 
 
-def check(spans: Spans, corpus: Corpus, old: Corpus | None = None) -> Anchors:
-    """Hold each span against the corpus as it is now; ``old`` is the corpus that the offsets were made for.
+def check_spans(spans: Spans, corpus: Corpus, old_corpus: Corpus | None = None) -> Anchors:
+    """Hold each span against the corpus as it is now.
 
-    >>> from pytest_retrieval_eval.collection.dataset import Corpus
+    ``old_corpus`` is the one that the offsets were made for: what was edited since decides between places that read
+    the same. ``rows`` of the result has what became of each span, ``current`` the spans where their passages stand
+    today (offsets are characters, the end exclusive), ``stale`` those that nothing can be measured on.
+
+    >>> from pytest_retrieval_eval import Corpus
     >>> spans = Spans.of({"q": [Span("q", "guide", 13, 20, text="14 days")]})
-    >>> came = check(spans, Corpus.of({"guide": "Since May refunds take 14 days."}))
+    >>> came = check_spans(spans, Corpus.of({"guide": "Since May refunds take 14 days."}))
     >>> str(came), came.current.of_query("q")[0].start
     ('gold spans of spans: 1 moved', 23)
     """
     today = corpus.get_many(spans.doc_ids)
-    before = {} if old is None else old.get_many(spans.doc_ids)
+    before = {} if old_corpus is None else old_corpus.get_many(spans.doc_ids)
     found: list[Anchor | None] = [None] * len(spans)
     by_document = np.argsort(spans.doc, kind="stable")
     source: Source | None = None

@@ -154,7 +154,7 @@ class Chunks:
         Beside it what came of it; its text is one sentence. A chunk whose text has no place or several ones keeps
         no offsets, and ``unplaced`` of the new table says why.
 
-        >>> from pytest_retrieval_eval.collection.dataset import Corpus
+        >>> from pytest_retrieval_eval import Corpus
         >>> corpus = Corpus.of({"guide": "Refunds take 14 days.  Please contact the desk of your office."})
         >>> table = Chunks.of({"g#1": Chunk("guide", text="Guide: Please contact the desk of your office.")})
         >>> placed, came = table.located(corpus)

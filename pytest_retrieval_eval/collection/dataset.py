@@ -313,10 +313,10 @@ class Dataset:
     def anchors(self) -> Anchors | None:
         """What became of the gold spans in the corpus as it is now, looked at once; None without spans or corpus."""
         if "anchors" not in self._cache:
-            from pytest_retrieval_eval.collection.anchors import check
+            from pytest_retrieval_eval.collection.anchors import check_spans
 
             spans = self.spans
-            self._cache["anchors"] = None if spans is None or self.corpus is None else check(spans, self.corpus)
+            self._cache["anchors"] = None if spans is None or self.corpus is None else check_spans(spans, self.corpus)
         found: Anchors | None = self._cache["anchors"]
         return found
 

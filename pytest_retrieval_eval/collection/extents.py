@@ -53,8 +53,7 @@ def extents(
     query is not among ``query_ids``, or it stands below ``depth``. So does a hit that ends beyond its document, where
     ``lengths`` has that: its offsets are of another text.
 
-    >>> from pytest_retrieval_eval.collection.chunks import Chunk, Chunks
-    >>> from pytest_retrieval_eval.collection.run import Run
+    >>> from pytest_retrieval_eval import Chunk, Chunks, Run
     >>> found = extents(Run.of({"q": ["b", "a"]}), Chunks.of({"a": Chunk("guide", 0, 9), "b": Chunk("guide", 9, 20)}))
     >>> found.start.tolist(), found.end.tolist(), found.doc_ids
     ([9, 0], [20, 9], ('guide',))
@@ -90,8 +89,7 @@ def with_offsets(run: Run, chunks: Chunks | None) -> Run:
 
     Stored so, a run stays what it is when the documents are cut anew. A hit's own word counts.
 
-    >>> from pytest_retrieval_eval.collection.chunks import Chunk, Chunks
-    >>> from pytest_retrieval_eval.collection.run import Run
+    >>> from pytest_retrieval_eval import Chunk, Chunks, Run
     >>> with_offsets(Run.of({"q": ["a"]}), Chunks.of({"a": Chunk("guide", 0, 9)})).ranking("q").end
     [9]
     """

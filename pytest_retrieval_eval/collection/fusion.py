@@ -27,7 +27,7 @@ def fuse(runs: Sequence[Run], *, k: float = K, depth: int | None = None, name: s
     Lists are cut at ``depth``, by default the smallest depth that a run declares: below it nobody knows what the
     others would have added. A query for which a retriever failed is one for which the fused one failed.
 
-    >>> from pytest_retrieval_eval.collection.run import Run
+    >>> from pytest_retrieval_eval import Run
     >>> fuse([Run.of({"q": ["a", "b"]}), Run.of({"q": ["b", "c"]})]).ranking("q").docs
     ['b', 'a', 'c']
     """

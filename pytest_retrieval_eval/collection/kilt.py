@@ -48,7 +48,21 @@ class PagePart:
 
 @dataclass(frozen=True, slots=True)
 class Kilt:
-    """A KILT data set: queries, their answers (None where no row has one), and provenance."""
+    r"""A KILT data set: queries, their answers (None where no row has one), and provenance.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "nq.jsonl")
+    ...     _ = path.write_text('{"id": "q", "input": "where is Graz?", "output": [{"answer": "on the Mur", '
+    ...                         '"provenance": [{"wikipedia_id": "7", "start_paragraph_id": 1}]}]}')
+    ...     kilt = Kilt.read(path)
+    >>> kilt.queries.text("q"), kilt.answers.of_query("q"), kilt.page_qrels().to_dict()
+    ('where is Graz?', ('on the Mur',), {'q': {'7': 1.0}})
+    >>> page = {"wikipedia_id": "7", "wikipedia_title": "Graz", "text": ["Graz", "Graz lies on the Mur."]}
+    >>> kilt.passage_qrels(page_passages(page, words=3)).to_dict()
+    {'q': {'7#0': 1.0, '7#1': 1.0}}
+    """
 
     queries: Queries
     answers: Answers | None
@@ -179,7 +193,13 @@ def passages(
 def page_passages(page: Mapping[str, Any], **options: Any) -> list[PagePart]:
     """The passages of a row of KILT's knowledge source: ``{"wikipedia_id", "wikipedia_title", "text": [text, …]}``.
 
-    KILT's first paragraph is the title itself; it keeps its number and gives no words.
+    KILT's first paragraph is the title itself; it keeps its number and gives no words. ``words`` is how many words a
+    passage has (100), ``prefix_title`` whether the title stands before them (True). A row of another form is a
+    DataError.
+
+    >>> page = {"wikipedia_id": "7", "wikipedia_title": "Graz", "text": ["Graz", "Graz lies on the Mur."]}
+    >>> [(part.id, part.text) for part in page_passages(page, words=3)]
+    [('7#0', 'Graz Graz lies on'), ('7#1', 'Graz the Mur.')]
     """
     for key, kind in (("wikipedia_id", (str, int)), ("wikipedia_title", str), ("text", list)):
         if not isinstance(page.get(key), kind):

@@ -302,7 +302,7 @@ class Run:
         part of its own ``doc_id`` says, else ``chunks``; where neither does, DataError. ``depth`` stays that
         of the chunks. A run of documents (its header has ``unit: document``) is given back as it is.
 
-        >>> from pytest_retrieval_eval.collection.chunks import Chunks
+        >>> from pytest_retrieval_eval import Chunks
         >>> run = Run.of({"q1": ["a#2", "b#1", "a#1"]})
         >>> run.by_document(Chunks.of({"a#1": "a", "a#2": "a", "b#1": "b"})).ranking("q1").docs
         ['a', 'b']

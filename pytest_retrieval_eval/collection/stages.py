@@ -31,7 +31,7 @@ def check_stage(name: object, what: str = "the name of a stage") -> str:
 class Stages(Mapping[str, "Run"]):
     """Stage → run, in pipeline order. A run is opened when it is asked for, and only once.
 
-    >>> from pytest_retrieval_eval.collection.run import Run
+    >>> from pytest_retrieval_eval import Run
     >>> stages = Stages({"bm25": Run.of({"q": ["a"]}), "reranked": Run.of({"q": ["a"]})})
     >>> list(stages), stages["bm25"].ranking("q").docs
     (['bm25', 'reranked'], ['a'])

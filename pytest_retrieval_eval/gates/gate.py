@@ -9,7 +9,7 @@ from typing import Literal, NoReturn, cast
 
 from pytest_retrieval_eval.errors import SettingsError, did_you_mean
 from pytest_retrieval_eval.gates.options import Options
-from pytest_retrieval_eval.gates.target import BASELINE, OperandError, Reference, Target, real_number
+from pytest_retrieval_eval.gates.target import OperandError, Reference, Target, baseline, real_number
 from pytest_retrieval_eval.gates.wording import number, shown
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.registry import unit
@@ -197,7 +197,7 @@ def _tokens(right: str, text: str) -> list[str | float | Target]:
         elif match["sign"] is not None:
             tokens.append(match["sign"])
         elif match["baseline"] is not None:
-            tokens.append(BASELINE if match["name"] is None else BASELINE[_name(match["name"], text)])
+            tokens.append(baseline if match["name"] is None else baseline[_name(match["name"], text)])
         else:
             tokens.append(Target(Reference("run", _name(match["run"], text))))
         at = match.end()

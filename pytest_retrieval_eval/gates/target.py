@@ -101,9 +101,9 @@ def quoted(name: str) -> str:
 class Target:
     """``scale`` × the mean of a run + ``offset``: the lazy right side of a gate.
 
-    >>> 0.9 * BASELINE - 0.01
+    >>> 0.9 * baseline - 0.01
     <Target 0.9 * baseline - 0.01>
-    >>> BASELINE["release-4"] + 0.02
+    >>> baseline["release-4"] + 0.02
     <Target baseline[release-4] + 0.02>
     """
 
@@ -214,7 +214,7 @@ class Target:
         self._refuse_comparison(None)
 
 
-BASELINE = Target(Reference("baseline"))
+baseline = Target(Reference("baseline"))
 
 
 def against(run: str | Path | Run) -> Target:

@@ -23,10 +23,10 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-def normalised(text: str) -> str:
+def normalised_answer(text: str) -> str:
     """KILT's normal form: lower case, no ASCII punctuation, no English articles, single blanks.
 
-    >>> normalised("The U.S.A., a well-known  country")
+    >>> normalised_answer("The U.S.A., a well-known  country")
     'usa wellknown country'
     """
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split())
@@ -39,12 +39,12 @@ def accuracy(predicted: str, gold: str) -> float:
 
 def em(predicted: str, gold: str) -> float:
     """Exact match: 1 if both have the same normal form."""
-    return float(normalised(predicted) == normalised(gold))
+    return float(normalised_answer(predicted) == normalised_answer(gold))
 
 
 def f1(predicted: str, gold: str) -> float:
     """The harmonic mean of precision and recall over the words of the normal forms, as multisets."""
-    ours, theirs = normalised(predicted).split(), normalised(gold).split()
+    ours, theirs = normalised_answer(predicted).split(), normalised_answer(gold).split()
     same = sum((Counter(ours) & Counter(theirs)).values())
     return 2.0 * same / (len(ours) + len(theirs)) if same else 0.0
 
@@ -107,13 +107,13 @@ def unregister(name: str) -> None:
     METRICS.pop(name, None)
 
 
-def best(name: str | Metric, predicted: str, golds: Sequence[str] | Iterable[str]) -> float | None:
+def answer_score(name: str | Metric, predicted: str, golds: Sequence[str] | Iterable[str]) -> float | None:
     """The best value over the gold answers; None where there is none, for then nothing can be scored.
 
     An answer of white space alone scores 0, whatever the metric. A value that is no number from 0 to 1 (an error in
     the last digits apart) is a GateError, and so is what the metric raises.
 
-    >>> best("em", "Paris.", ["Rome", "paris"]), best("f1", " ", ["a b"]), best("em", "x", [])
+    >>> answer_score("em", "Paris.", ["Rome", "paris"]), answer_score("f1", " ", ["a b"]), answer_score("em", "x", [])
     (1.0, 0.0, None)
     """
     function, texts = metric(name), list(golds)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from pytest_retrieval_eval.labels.answers import normalised
+from pytest_retrieval_eval.labels.answers import normalised_answer
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Document
@@ -32,7 +32,7 @@ _WORDS = _Words()
 
 @lru_cache(maxsize=_KEPT)
 def _normal(text: str) -> str:
-    return normalised(text)
+    return normalised_answer(text)
 
 
 @lru_cache(maxsize=_KEPT)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.errors import GateError
-from pytest_retrieval_eval.labels.answers import Metric, best, metric
+from pytest_retrieval_eval.labels.answers import Metric, answer_score, metric
 from pytest_retrieval_eval.labels.scorable import Scorable, scorable
 from pytest_retrieval_eval.labels.source import Labelling, qrels_from
 from pytest_retrieval_eval.labels.texts import Pool, changed_note, pool_of
@@ -149,7 +149,7 @@ class Erag:
         return {"kind": str(identity.get("kind", "")), "model": str(model), "digest": digest}
 
     def _score(self, reading: Reading, golds: Sequence[str]) -> float:
-        return best(self._metric, reading.text, golds) or 0.0  # None is for no gold answer, and there is one
+        return answer_score(self._metric, reading.text, golds) or 0.0  # None is for no gold answer, and there is one
 
     def _qrels(
         self, asked: Places, readings: Mapping[Item, Reading], failed: Mapping[str, str], chosen: Scorable

@@ -27,17 +27,16 @@ MIN_OVERLAP = 0.5
 _NAMED = 5  # how many chunks a sentence names
 
 
-def to_qrels(spans: Spans, chunks: Chunks, min_overlap: float = MIN_OVERLAP) -> Qrels:
+def spans_to_qrels(spans: Spans, chunks: Chunks, min_overlap: float = MIN_OVERLAP) -> Qrels:
     """The chunks of a table that hold gold: of each query those that share at least ``min_overlap`` of the shorter of
     the two with a span, with the largest grade of such spans. Touching is not overlapping.
 
     A query of which no chunk holds gold stays a query without judgments. A chunk of a gold document without offsets is
     a DataError.
 
-    >>> from pytest_retrieval_eval.collection.chunks import Chunk, Chunks
-    >>> from pytest_retrieval_eval.collection.spans import Spans
+    >>> from pytest_retrieval_eval import Chunk, Chunks, Spans
     >>> chunks = Chunks.of({"a": Chunk("guide", 0, 100), "b": Chunk("guide", 100, 200)})
-    >>> to_qrels(Spans.of({"q": [("guide", 90, 110)], "r": [("guide", 95, 120)]}), chunks).to_dict()
+    >>> spans_to_qrels(Spans.of({"q": [("guide", 90, 110)], "r": [("guide", 95, 120)]}), chunks).to_dict()
     {'q': {'a': 1.0, 'b': 1.0}, 'r': {'b': 1.0}}
     """
     gold = _Gold(spans, min_overlap)
@@ -68,7 +67,7 @@ class SpansSource:
         if spans is None or stored is None:
             raise GateError(f"labels=spans: {dataset.name or 'the dataset'} has no gold spans; add spans.jsonl")
         gold, digest = _Gold(spans, MIN_OVERLAP), stored.digest
-        table = to_qrels(spans, dataset.chunks).to_dict() if dataset.chunks is not None else {}
+        table = spans_to_qrels(spans, dataset.chunks).to_dict() if dataset.chunks is not None else {}
         always = frozenset(spans.query_ids[i] for i in set(spans.query[spans.grade > 0].tolist()))
         made, notes = {}, list(of_spans)
         for run in {id(run): run for run in runs}.values():

@@ -47,7 +47,7 @@ class Filled:
         return (self.reused + self.graded) / self.pairs if self.pairs else 1.0
 
 
-def fill(
+def fill_judgments(
     judgments: Judgments,
     judge: Judge,
     pairs: Iterable[Pair],
@@ -62,7 +62,16 @@ def fill(
     A pair that fails is not tried again by this call: the next one asks for it. ``also_people`` asks for pairs that
     people have judged as well, to hold the judge against them; ``repetition`` from 1 asks for pairs again, beside the
     grades that count. ``told`` hears of each grade. Whatever ends the call, what came is kept, and what is in the
-    journal is put into the files; one process at a time judges for one judge, since two would pay twice.
+    journal is put into the files; one process at a time judges for one judge, since two would pay twice. A judge that
+    is not pinned is a SettingsError unless ``allow_floating``; one that raises, or gives what is no grade, a GateError.
+
+    >>> import tempfile
+    >>> from pytest_retrieval_eval import CallableJudge, Judgments, Pair, Scale
+    >>> judge = CallableJudge(lambda query, text: int("Ann" in text), Scale(0, 1), identity="names Ann, v1")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     filled = fill_judgments(Judgments(folder), judge, [Pair("q1", "d7", "Who?", "Ann did.")])
+    >>> filled.graded, filled.reused, filled.complete
+    (1, 0, True)
     """
     kept = judgments.keep(judge, allow_floating=allow_floating)
     taken = (

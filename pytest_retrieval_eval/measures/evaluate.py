@@ -85,8 +85,7 @@ def evaluate(
 
     The handbook's example, one query whose ranking is d7, d3, d1, d9, d4:
 
-    >>> from pytest_retrieval_eval.collection.qrels import Qrels
-    >>> from pytest_retrieval_eval.collection.run import Run
+    >>> from pytest_retrieval_eval import Qrels, Run
     >>> qrels = Qrels.of({"q": {"d1": 3, "d3": 2, "d5": 2, "d4": 1}})
     >>> run = Run.of({"q": ["d7", "d3", "d1", "d9", "d4"]})
     >>> names = ["recall@5", "map", "ndcg@5", "ndcg(gain=exp)@5"]
@@ -273,8 +272,7 @@ class Evaluation:
         left out: they are without number, and would bound every recall by 0. So all-irrelevant and
         all-relevant are no bounds; nDCG@3 of a, b and a third document falls where that one is relevant:
 
-        >>> from pytest_retrieval_eval.collection.qrels import Qrels
-        >>> from pytest_retrieval_eval.collection.run import Run
+        >>> from pytest_retrieval_eval import Qrels, Run
         >>> evaluation = evaluate(Qrels.of({"q": {"a": 1, "b": 0}}), Run.of({"q": ["a", "b", "hole"]}), "ndcg@3")
         >>> bounds = evaluation.bounds("ndcg@3")
         >>> round(bounds.minimum, 2), bounds.maximum

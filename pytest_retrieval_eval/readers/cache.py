@@ -42,7 +42,7 @@ class CachedReader:
     share the work of a reader that may run more than once; without it the first takes all that nobody has claimed.
 
     >>> import tempfile
-    >>> from pytest_retrieval_eval.readers.reading import Passage
+    >>> from pytest_retrieval_eval import Passage
     >>> class Echo:
     ...     identity = {"kind": "echo"}
     ...     def read(self, items):

@@ -29,7 +29,7 @@ class CallableReader:
     Without it nothing is kept in a cache. ``documents`` makes a text of title and text (as in :class:`Prompt`).
 
     >>> reader = CallableReader(lambda query, texts: texts[0].split()[0] if texts else "", identity="first word, v1")
-    >>> from pytest_retrieval_eval.readers.reading import Passage
+    >>> from pytest_retrieval_eval import Passage
     >>> [reading.text for _, reading in reader.read([Item("who?", (Passage("Ann did."),))])]
     ['Ann']
     """

@@ -66,10 +66,21 @@ class SeatedReader:
     the process calls at the latest. Readers of different identities take turns on one seat. A reader without an
     identity (None) cannot read for others, and waits for its turn.
 
-    ``identity`` is that of the last reading: a reader that ran out of memory goes on under another one.
+    ``identity`` is that of the last reading: a reader that ran out of memory goes on under another one. ``seat`` is the
+    folder of the seat (None: this user's on this machine); after ``lease`` seconds without a word from a process its
+    place is free.
 
     An exception of the reader reaches whoever asked: as it was in the process that reads, and as a GateError
     elsewhere.
+
+    >>> import tempfile
+    >>> from pytest_retrieval_eval import CallableReader, Item, Passage, SeatedReader
+    >>> made = CallableReader(lambda query, texts: texts[0].upper(), identity="shouting, v1")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     reader = SeatedReader(lambda: made, made.identity, seat=folder)
+    ...     print([reading.text for _, reading in reader.read([Item("who?", (Passage("Ann."),))])])
+    ...     reader.close()
+    ['ANN.']
     """
 
     def __init__(

@@ -96,7 +96,7 @@ class ReadingCache:
     appended to ``warnings``.
 
     >>> import tempfile
-    >>> from pytest_retrieval_eval.readers.reading import Item, item_key
+    >>> from pytest_retrieval_eval import Item, item_key
     >>> reader, item = {"kind": "callable", "name": "a"}, Item("who?", ())
     >>> with tempfile.TemporaryDirectory() as folder, ReadingCache(folder) as cache:
     ...     key = item_key(reader, item)

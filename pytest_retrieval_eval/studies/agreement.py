@@ -23,7 +23,7 @@ Labels: TypeAlias = "Qrels | Mapping[Pair, float]"
 def grades_of(labels: Labels) -> dict[Pair, float]:
     """The grade of each pair.
 
-    >>> from pytest_retrieval_eval.collection.qrels import Qrels
+    >>> from pytest_retrieval_eval import Qrels
     >>> grades_of(Qrels.of({"q": {"a": 2, "b": 0}}))
     {('q', 'a'): 2.0, ('q', 'b'): 0.0}
     """

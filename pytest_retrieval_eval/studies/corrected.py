@@ -53,6 +53,14 @@ def corrected_precision(
 
     The interval is the bootstrap's over the labelled pairs: it says how well they stand for these lists, and nothing
     of other queries. Raises GateError with fewer than 10 labelled pairs in the lists.
+
+    >>> from pytest_retrieval_eval import Run
+    >>> run = Run.of({"q": [f"d{n}" for n in range(20)]})
+    >>> judge = {("q", f"d{n}"): 1 for n in range(20)}
+    >>> human = {("q", f"d{n}"): int(n != 3) for n in range(10)}  # one in ten is none to people
+    >>> found = corrected_precision(run, judge, human, k=20)
+    >>> found.plain, found.value, found.n_human
+    (1.0, 0.9, 10)
     """
     if k < 1:
         raise SettingsError(f"k={k}: expected 1 or more")

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from pytest_retrieval_eval.errors import GateError, MeasureError, SettingsError, did_you_mean
-from pytest_retrieval_eval.labels.answers import Metric, best, metric
+from pytest_retrieval_eval.labels.answers import Metric, answer_score, metric
 from pytest_retrieval_eval.labels.erag import METRIC, Erag
 from pytest_retrieval_eval.labels.scorable import scorable
 from pytest_retrieval_eval.labels.source import ERAG, Labelling, LabelSource, check_name, source
@@ -174,9 +174,7 @@ def correlate(
     Raises GateError where more failed, or nothing can be correlated; SettingsError for an argument that cannot be;
     MeasureError for a measure that cannot be cut at k, or a k below the depth of a run.
 
-    >>> from pytest_retrieval_eval.collection.dataset import Dataset
-    >>> from pytest_retrieval_eval.collection.run import Run
-    >>> from pytest_retrieval_eval.readers.callable_reader import CallableReader
+    >>> from pytest_retrieval_eval import CallableReader, Dataset, Run
     >>> words = {"a": "red", "b": "blue", "c": "none"}
     >>> dataset = Dataset.of(queries={"q1": "red", "q2": "blue", "q3": "green"}, corpus=words,
     ...     qrels={"q1": ["a"], "q2": ["b"], "q3": ["c"]}, answers={"q1": "red", "q2": "blue", "q3": "green"})
@@ -352,7 +350,7 @@ def _scored(
             for query, item in of_query.items():
                 reading = readings[item]
                 if reading.answered:
-                    scores[query] = best(function, reading.text, golds(query)) or 0.0
+                    scores[query] = answer_score(function, reading.text, golds(query)) or 0.0
                 else:
                     failed.setdefault(query, f"the reader {name} gave no answer end to end: {reading.detail}")
     return scored

@@ -96,9 +96,7 @@ def efficiency(
 
     Raises GateError where no query has k documents, or a reading failed; SettingsError.
 
-    >>> from pytest_retrieval_eval.collection.dataset import Dataset
-    >>> from pytest_retrieval_eval.collection.run import Run
-    >>> from pytest_retrieval_eval.readers.callable_reader import CallableReader
+    >>> from pytest_retrieval_eval import CallableReader, Dataset, Run
     >>> texts = {"a": "Ann did.", "b": "Bob watched."}
     >>> dataset = Dataset.of(queries={"q": "who?"}, qrels={"q": ["a"]}, answers={"q": "Ann"}, corpus=texts)
     >>> study = efficiency(dataset, Run.of({"q": ["a", "b"]}), {"first": CallableReader(lambda q, texts: "Ann")}, k=2)

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pytest_retrieval_eval.errors import GateError
-from pytest_retrieval_eval.labels.judging.requirements import HIGH_RISK, Mode, Requirements
+from pytest_retrieval_eval.labels.judging.requirements import Mode, Requirements
 from pytest_retrieval_eval.stats import TOLERANCE, Interval, wilson
 from pytest_retrieval_eval.studies.agreement import Labels, Pair, grades_of, weights_of
 
-__all__ = ["HIGH_RISK", "Checked", "JudgeValidation", "Requirements", "chance_to_pass", "kappa_at", "validate_judge"]
+__all__ = ["Checked", "JudgeValidation", "Requirements", "chance_to_pass", "kappa_at", "validate_judge"]
 
 Status = Literal["passed", "failed", "inconclusive"]
 

@@ -201,11 +201,21 @@ class Stability:
         return self.holds
 
 
-def stability(runs: Runs, before: Qrels, after: Qrels, measure: str | Measure, *, least: float = 0.9) -> Stability:
+def ranking_stability(
+    runs: Runs, before: Qrels, after: Qrels, measure: str | Measure, *, least: float = 0.9
+) -> Stability:
     """The ranking of the runs on two sets of labels, such as a pool before and after it grew.
 
-    Means are over the queries that count with either labels. Raises GateError where no tau is defined: a ranking that
-    cannot be told is not stable.
+    Means are over the queries that count with either labels. The result is true where Kendall's tau-b of the two
+    rankings is at least ``least`` (from -1 to 1). Raises GateError where no tau is defined: a ranking that cannot be
+    told is not stable.
+
+    >>> from pytest_retrieval_eval import Qrels, Run
+    >>> systems = {"A": Run.of({"q": ["a", "x"]}), "B": Run.of({"q": ["x", "b"]})}
+    >>> before, after = Qrels.of({"q": {"a": 1}}), Qrels.of({"q": {"a": 1, "b": 1}})
+    >>> found = ranking_stability(systems, before, after, "mrr")
+    >>> found.means, bool(found)
+    ((('A', 1.0, 1.0), ('B', 0.0, 0.5)), True)
     """
     if not -1.0 <= least <= 1.0:
         raise MeasureError(f"least={least}: tau lies between -1 and 1")

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_retrieval_eval import Span, Spans
-from pytest_retrieval_eval.collection.anchors import _common_subsequences, check
+from pytest_retrieval_eval.collection.anchors import _common_subsequences, check_spans
 from pytest_retrieval_eval.collection.dataset import Corpus
 from pytest_retrieval_eval.collection.spanrows import text_hash
 
@@ -25,7 +25,7 @@ def span(text=GOLD, start=None, **more):
 
 def came(one, new, old=None):
     """The one anchor of a span held against a text, with or without the old one."""
-    found = check(Spans.of([one]), Corpus.of({"guide": new}), None if old is None else Corpus.of({"guide": old}))
+    found = check_spans(Spans.of([one]), Corpus.of({"guide": new}), None if old is None else Corpus.of({"guide": old}))
     return found.rows[0]
 
 
@@ -84,7 +84,7 @@ class TestWithoutTheOldSource:
         assert (anchor.status, anchor.note) == ("lost", "the document ends at 5")
 
     def test_a_document_that_is_gone(self):
-        (anchor,) = check(Spans.of([span()]), Corpus.of({"faq": OLD})).rows
+        (anchor,) = check_spans(Spans.of([span()]), Corpus.of({"faq": OLD})).rows
         assert (anchor.status, anchor.note) == ("lost", "the corpus has no document 'guide'")
 
 
@@ -149,7 +149,7 @@ class TestTogether:
 
     def test_counts_current_and_lines(self):
         new = OLD.replace("Refunds take 14 days.", "Refunds take some days.") + " (The desk is in room 3.)"
-        found = check(self.spans(), Corpus.of({"guide": new, "faq": "Yes. Yes."}))
+        found = check_spans(self.spans(), Corpus.of({"guide": new, "faq": "Yes. Yes."}))
         assert found.counts == {"kept": 1, "moved": 2, "ambiguous": 0, "lost": 1, "unchecked": 1}
         assert str(found) == "gold spans of spans: 1 kept, 2 moved, 1 lost, 1 unchecked"
         current = found.current
@@ -165,8 +165,8 @@ class TestTogether:
 
     def test_nothing_changed_leaves_the_spans_as_they_are(self):
         corpus = Corpus.of({"guide": OLD, "faq": "Yes."})
-        assert check(self.spans(), corpus).current is not None
-        assert check(self.spans(), corpus).current.digest == self.spans().digest
+        assert check_spans(self.spans(), corpus).current is not None
+        assert check_spans(self.spans(), corpus).current.digest == self.spans().digest
 
 
 @settings(deadline=None)  # a busy machine is no failure
@@ -230,6 +230,6 @@ def test_half_a_surrogate_pair_in_a_document_is_a_character_like_any_other():
     """JSON can say it, and UTF-8 cannot."""
     text = "sad \ud83d face, gold here"
     one = Span("q", "d", text.index("gold"), text.index("gold") + 4, hash=text_hash("gold"))
-    came = check(Spans.of({"q": [one]}), Corpus.of({"d": "More: " + text}))
+    came = check_spans(Spans.of({"q": [one]}), Corpus.of({"d": "More: " + text}))
     assert came.rows[0].status == "moved"
     assert came.places["d"][1:] == [[one.start + 6, one.end + 6]]

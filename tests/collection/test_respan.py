@@ -7,7 +7,7 @@ import gzip
 import pytest
 
 from pytest_retrieval_eval import DataError, Spans
-from pytest_retrieval_eval.collection.anchors import check
+from pytest_retrieval_eval.collection.anchors import check_spans
 from pytest_retrieval_eval.collection.dataset import Corpus
 from pytest_retrieval_eval.collection.respan import rewrite, rewritten
 from pytest_retrieval_eval.collection.spanrows import text_hash
@@ -30,14 +30,14 @@ def test_only_the_lines_of_moved_spans_change(tmp_path, ends, name):
     path = tmp_path / name
     content = "\ufeff" + ends.join(LINES) + ends
     path.write_bytes(gzip.compress(content.encode()) if name.endswith("gz") else content.encode())
-    assert rewrite(check(Spans.read(path), CORPUS), path) == 3
+    assert rewrite(check_spans(Spans.read(path), CORPUS), path) == 3
     read = gzip.decompress(path.read_bytes()) if name.endswith("gz") else path.read_bytes()
     lines = read.decode().removeprefix("\ufeff").split(ends)
     moved = {0: LINES[0].replace("13", "18").replace("20", "25"), 5: LINES[5].replace("13", "18").replace("20", "25")}
     moved[3] = LINES[3].replace("22", "27").replace("25", "30", 1)
     assert lines == [moved.get(number, line) for number, line in enumerate(LINES)] + [""]
     assert read.startswith(b"\xef\xbb\xbf")
-    again = check(Spans.read(path), CORPUS)
+    again = check_spans(Spans.read(path), CORPUS)
     assert again.counts == {"kept": 3, "moved": 0, "ambiguous": 0, "lost": 0, "unchecked": 1}
     before = path.stat().st_mtime_ns
     assert rewrite(again, path) == 0
@@ -49,7 +49,7 @@ def test_a_table(tmp_path):
     path.write_text(
         'query_id,doc_id,start,end,text,note\nq1,d,13,20,14 days,"a, b"\nq2,e,0,4,Café,\n', encoding="utf-8"
     )
-    assert rewrite(check(Spans.read(path), CORPUS), path) == 1
+    assert rewrite(check_spans(Spans.read(path), CORPUS), path) == 1
     assert path.read_text(encoding="utf-8").splitlines() == [
         "query_id,doc_id,start,end,text,note",
         'q1,d,18,25,14 days,"a, b"',
@@ -60,7 +60,7 @@ def test_a_table(tmp_path):
 def test_what_cannot_be_written_is_an_error(tmp_path):
     path = tmp_path / "spans.jsonl"
     path.write_text(LINES[0] + "\n")
-    anchors = check(Spans.read(path), CORPUS)
+    anchors = check_spans(Spans.read(path), CORPUS)
     path.write_text(LINES[4] + "\n")
     with pytest.raises(DataError, match="has changed since its spans were read"):
         rewritten(anchors, path)
@@ -70,4 +70,4 @@ def test_what_cannot_be_written_is_an_error(tmp_path):
     answers = '{"id": "q1", "doc_id": "d", "answers": {"text": ["14 days"], "answer_start": [13]}}\n'
     path.write_text(answers)
     with pytest.raises(DataError, match="answers of SQuAD cannot be moved in place"):
-        rewritten(check(Spans.read(path), CORPUS), path)
+        rewritten(check_spans(Spans.read(path), CORPUS), path)

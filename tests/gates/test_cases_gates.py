@@ -9,7 +9,7 @@ from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import GateError, GateFailure
 from pytest_retrieval_eval.gates.gate import Gate
-from pytest_retrieval_eval.gates.target import BASELINE
+from pytest_retrieval_eval.gates.target import baseline
 
 
 def test_27_a_query_without_a_list_counts_zero():
@@ -124,7 +124,7 @@ def test_60_a_floor_and_a_baseline_are_two_statements():
     floor = measured >= 0.80
     assert floor.status == "passed"
     with pytest.raises(GateFailure, match=r"0\.801 is below 1\.000"):
-        measured >= BASELINE
+        measured >= baseline
     assert [verdict.status for verdict in bench.recorded] == ["passed", "failed"]
 
 
@@ -149,7 +149,7 @@ def test_62_a_baseline_is_scored_on_todays_labels_and_what_changed_is_named():
 def test_63_no_baseline_yet_is_an_error_with_the_command():
     bench = MemoryBench(one_each(5), hits([True] * 5))
     with pytest.raises(GateError, match=r"pytest --retrieval-update=new tests/test_x\.py::test_recall"):
-        bench.measured("recall@5") >= BASELINE
+        bench.measured("recall@5") >= baseline
     (verdict,) = bench.recorded
     assert (verdict.status, verdict.missing_baseline, verdict.ok) == ("error", True, False)
     assert "--retrieval-update=new" in verdict.reason

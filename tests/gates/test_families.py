@@ -10,7 +10,7 @@ from gates_support import MemoryBench, hits, one_each
 from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.errors import GateError, GateFailure
 from pytest_retrieval_eval.gates.families import GateFamily, check_gates, parse_gates
-from pytest_retrieval_eval.gates.target import BASELINE
+from pytest_retrieval_eval.gates.target import baseline
 from pytest_retrieval_eval.gates.verdict import Verdict
 from pytest_retrieval_eval.stats.power import smallest_detectable_drop
 
@@ -42,7 +42,7 @@ def bench_of(lost, gained=0, n=60):
 
 def test_a_list_of_measures_is_one_gate():
     bench = bench_of(0)
-    verdict = bench.measured(["hit@1", "mrr", "ndcg@10"]) >= BASELINE - 0.05
+    verdict = bench.measured(["hit@1", "mrr", "ndcg@10"]) >= baseline - 0.05
     assert (verdict.gate, verdict.status, verdict.measure) == (
         "hit@1, mrr, ndcg@10 >= baseline - 0.05",
         "passed",
@@ -59,7 +59,7 @@ def test_it_fails_where_one_of_them_does():
     gold = {f"q{i}": {"a": 1} for i in range(20)}
     bench = MemoryBench(gold, {f"q{i}": ["x", "a"] for i in range(20)}, {f"q{i}": ["a"] for i in range(20)})
     with pytest.raises(GateFailure) as caught:
-        bench.measured(["recall@5", "mrr"]) >= BASELINE
+        bench.measured(["recall@5", "mrr"]) >= baseline
     verdict = caught.value.verdict
     assert (verdict.status, [member.status for member in verdict.members]) == ("failed", ["weak", "failed"])
     assert verdict.reason == "1 of 2 comparisons does not hold: mrr >= baseline, 0.500 is below 1.000"
@@ -74,21 +74,21 @@ def test_the_list_owns_its_correction():
     # one-sided p = 67/2048 for both measures, which are the same on these lists
     bench = bench_of(9, 2)
     assert bench.decide("hit@1 >= baseline", rule="significant").status == "failed"
-    verdict = bench.measured(["hit@1", "hit@2"], rule="significant") >= BASELINE
+    verdict = bench.measured(["hit@1", "hit@2"], rule="significant") >= baseline
     assert verdict.ok
     assert [member.p_adjusted for member in verdict.members] == [pytest.approx(2 * 67 / 2048)] * 2
     with pytest.raises(GateFailure):
-        bench.measured(["hit@1", "hit@2"], rule="significant", correction="none") >= BASELINE
+        bench.measured(["hit@1", "hit@2"], rule="significant", correction="none") >= baseline
     # Benjamini & Hochberg leave equal p-values as they are
     with pytest.raises(GateFailure):
-        bench.measured(["hit@1", "hit@2"], rule="significant", correction="bh") >= BASELINE
+        bench.measured(["hit@1", "hit@2"], rule="significant", correction="bh") >= baseline
 
 
 def test_slices_of_several_measures_are_one_family():
     bench = bench_of(0, n=40)
     rows = {query: {"text": "x", "tags": {"type": "ab"[i % 2]}} for i, query in enumerate(bench.data.qrels.query_ids)}
     bench.data = Dataset.of(queries=rows, qrels=one_each(40), name="handbook")
-    verdict = bench.measured(["hit@1", "hit@2"], by="type", rule="significant") >= BASELINE
+    verdict = bench.measured(["hit@1", "hit@2"], by="type", rule="significant") >= baseline
     assert [len(member.slices) for member in verdict.members] == [2, 2]
     assert {part.correction for member in verdict.members for part in member.slices} == {"holm"}
 
@@ -137,7 +137,7 @@ def test_weak_asks_what_the_correction_would_have_let_through():
 
     def found(*measures, weak_drop=0.02, **options):
         bench.weak_drop = weak_drop
-        verdict = bench.measured(list(measures), **options) >= BASELINE - 0.001
+        verdict = bench.measured(list(measures), **options) >= baseline - 0.001
         return [(member.detectable, member.detectable_at, member.status) for member in verdict.members or (verdict,)]
 
     alone = smallest_detectable_drop(d, alpha=0.05)
@@ -150,7 +150,7 @@ def test_weak_asks_what_the_correction_would_have_let_through():
     assert found(*names, rule="significant", correction="none", weak_drop=between) == [(alone, 0.05, "passed")] * 3
     # Adjusted p-values that are only reported make nothing weaker.
     assert found(*names, weak_drop=between) == [(alone, 0.05, "passed")] * 3
-    text = bench.explain(bench.measured(names, rule="significant") >= BASELINE)
+    text = bench.explain(bench.measured(names, rule="significant") >= baseline)
     assert text.count("(80 % power, one-sided .0167)") == 3
 
 
@@ -160,10 +160,10 @@ def test_weak_asks_what_the_correction_would_have_let_through():
 def test_a_family_raises_once_with_all_failures():
     bench = bench_of(6)
     with pytest.raises(GateFailure) as caught, bench.make() as family:
-        first = bench.measured("hit@1") >= BASELINE
+        first = bench.measured("hit@1") >= baseline
         assert first  # nothing is decided yet
         assert (first.status, first.collected, first.ok) == ("failed", True, False)
-        assert bench.measured("mrr") >= BASELINE
+        assert bench.measured("mrr") >= baseline
         assert 0.1 <= bench.measured("hit@1") <= 0.95
         assert bench.recorded == []
         assert len(family.verdicts) == 4
@@ -179,22 +179,22 @@ def test_a_family_raises_once_with_all_failures():
 def test_a_family_corrects_over_everything_inside():
     bench = bench_of(9, 2)
     with bench.make() as family:
-        one = bench.measured("hit@1", rule="significant") >= BASELINE
+        one = bench.measured("hit@1", rule="significant") >= baseline
         assert one.status == "failed"
-        assert bench.measured("hit@2", rule="significant") >= BASELINE
-        assert bench.measured("hit@2") >= BASELINE - 0.5
+        assert bench.measured("hit@2", rule="significant") >= baseline
+        assert bench.measured("hit@2") >= baseline - 0.5
     verdict = family.verdict
     assert verdict.ok
     assert [member.p_adjusted for member in verdict.members] == [pytest.approx(2 * 67 / 2048)] * 2 + [None]
     with pytest.raises(GateFailure), bench.make("none"):
-        bench.measured("hit@1", rule="significant") >= BASELINE
-        bench.measured("hit@2", rule="significant") >= BASELINE
+        bench.measured("hit@1", rule="significant") >= baseline
+        bench.measured("hit@2", rule="significant") >= baseline
 
 
 def test_lists_and_slices_inside_a_family():
     bench = bench_of(0)
     with bench.make() as family:
-        bench.measured(["hit@1", "mrr"], rule="significant") >= BASELINE
+        bench.measured(["hit@1", "mrr"], rule="significant") >= baseline
         bench.check("map >= baseline", rule="significant")
     assert len(family.verdict.members) == 3
     assert {member.correction for member in family.verdict.members} == {"holm"}
@@ -240,4 +240,4 @@ def test_misuse_of_a_family():
     with pytest.raises(GateError, match="did you mean holm"):
         bench.make("hom")
     with pytest.raises(GateError, match="stands inside a gate_family"), bench.make():
-        bench.measured(["hit@1", "mrr"], rule="significant", correction="bh") >= BASELINE
+        bench.measured(["hit@1", "mrr"], rule="significant", correction="bh") >= baseline

@@ -17,7 +17,7 @@ from gates_support import MemoryBench, hits, one_each
 
 from pytest_retrieval_eval.errors import GateError, GateFailure, MeasureError, SettingsError
 from pytest_retrieval_eval.gates.options import Options
-from pytest_retrieval_eval.gates.target import BASELINE, OperandError, against
+from pytest_retrieval_eval.gates.target import OperandError, against, baseline
 from pytest_retrieval_eval.gates.verdict import Verdict
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -95,9 +95,9 @@ def test_strictness_and_tolerance(bench):
 
 def test_targets(bench):
     measured = bench.measured("recall@5")
-    assert measured >= BASELINE
+    assert measured >= baseline
     assert measured >= against("bm25") - 0.2
-    assert BASELINE - 0.01 <= measured
+    assert baseline - 0.01 <= measured
     with pytest.raises(GateFailure, match=r"against bm25"):
         measured >= against("bm25")
     with pytest.raises(GateFailure):
@@ -147,8 +147,8 @@ def test_two_measured_name_against(bench):
         lambda m: m == 0.8,
         lambda m: m != 0.8,
         lambda m: np.float64(0.8) == m,
-        lambda m: m == BASELINE,
-        lambda m: BASELINE == m,
+        lambda m: m == baseline,
+        lambda m: baseline == m,
         lambda m: 0.8 == m,
         lambda m: m + 0.1,
         lambda m: 0.1 + m,
@@ -208,7 +208,7 @@ def test_errors_are_recorded_and_raised(bench):
         lambda m: m == 1,
         lambda m: m + 1,
         bool,
-        lambda m: m >= BASELINE["absent"],
+        lambda m: m >= baseline["absent"],
     ],
 )
 def test_every_frame_of_ours_is_hidden(bench, use):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pytest_retrieval_eval.errors import GateError, MeasureError, SettingsError
 from pytest_retrieval_eval.gates.gate import Gate
 from pytest_retrieval_eval.gates.options import Options
-from pytest_retrieval_eval.gates.target import BASELINE, OperandError, Reference, Target, against
+from pytest_retrieval_eval.gates.target import OperandError, Reference, Target, against, baseline
 
 finite = st.floats(-1e6, 1e6, allow_nan=False).map(lambda x: 0.0 if x == 0 else x)
 positive = st.floats(1e-6, 1e6)
@@ -132,42 +132,42 @@ def test_a_gate_checks_its_parts():
 
 
 def test_a_target_is_a_run_times_a_number_plus_a_number():
-    target = np.float64(0.9) * BASELINE - Fraction(1, 4) + np.float32(0.5)
+    target = np.float64(0.9) * baseline - Fraction(1, 4) + np.float32(0.5)
     assert (target.scale, target.offset) == (0.9, 0.25)
-    assert str(0.5 + BASELINE) == "baseline + 0.5"
-    assert str(2 * (BASELINE + 1)) == "2 * baseline + 2"
-    assert repr(BASELINE["v1"]) == "<Target baseline[v1]>"
-    assert BASELINE["v1"] == Target(Reference("baseline", "v1"))
-    assert len({BASELINE, BASELINE + 0, BASELINE["x"]}) == 2
+    assert str(0.5 + baseline) == "baseline + 0.5"
+    assert str(2 * (baseline + 1)) == "2 * baseline + 2"
+    assert repr(baseline["v1"]) == "<Target baseline[v1]>"
+    assert baseline["v1"] == Target(Reference("baseline", "v1"))
+    assert len({baseline, baseline + 0, baseline["x"]}) == 2
 
 
 @pytest.mark.parametrize(
     "combine",
     [
-        lambda: 1 - BASELINE,
-        lambda: BASELINE / 2,
-        lambda: 2 / BASELINE,
-        lambda: BASELINE // 2,
-        lambda: BASELINE % 2,
-        lambda: BASELINE**2,
-        lambda: BASELINE + BASELINE,
-        lambda: BASELINE * BASELINE,
-        lambda: BASELINE - against("x"),
-        lambda: BASELINE + True,
-        lambda: BASELINE + "0.1",
-        lambda: BASELINE * None,
-        lambda: (BASELINE + 0.1)["x"],
-        lambda: BASELINE["x"]["y"],
-        lambda: BASELINE[""],
-        lambda: BASELINE[4],
+        lambda: 1 - baseline,
+        lambda: baseline / 2,
+        lambda: 2 / baseline,
+        lambda: baseline // 2,
+        lambda: baseline % 2,
+        lambda: baseline**2,
+        lambda: baseline + baseline,
+        lambda: baseline * baseline,
+        lambda: baseline - against("x"),
+        lambda: baseline + True,
+        lambda: baseline + "0.1",
+        lambda: baseline * None,
+        lambda: (baseline + 0.1)["x"],
+        lambda: baseline["x"]["y"],
+        lambda: baseline[""],
+        lambda: baseline[4],
         lambda: against("x")["y"],
-        lambda: bool(BASELINE),
-        lambda: float(BASELINE),
-        lambda: BASELINE == 0.8,
-        lambda: BASELINE != 0.8,
+        lambda: bool(baseline),
+        lambda: float(baseline),
+        lambda: baseline == 0.8,
+        lambda: baseline != 0.8,
         lambda: against(""),
         lambda: against(None),
-        lambda: against(BASELINE),
+        lambda: against(baseline),
         lambda: against(0.8),
     ],
 )
@@ -180,24 +180,24 @@ def test_nothing_else_is_a_target(combine):
 @pytest.mark.parametrize("factor", [0, -1, -0.5])
 def test_a_factor_is_positive(factor):
     with pytest.raises(SettingsError, match="a > 0"):
-        factor * BASELINE
+        factor * baseline
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_target_is_finite(value):
     with pytest.raises(SettingsError, match="finite"):
-        BASELINE + value
+        baseline + value
     with pytest.raises(SettingsError, match="finite"):
-        value * BASELINE
+        value * baseline
 
 
 @pytest.mark.parametrize("compare", [operator.lt, operator.le, operator.gt, operator.ge])
-@pytest.mark.parametrize("other", [0.8, 1, np.float64(0.8), "0.8", None, BASELINE])
+@pytest.mark.parametrize("other", [0.8, 1, np.float64(0.8), "0.8", None, baseline])
 def test_a_target_compares_with_a_measure_only(compare, other):
     with pytest.raises(OperandError, match="assert_metric"):
-        compare(BASELINE, other)
+        compare(baseline, other)
     with pytest.raises(OperandError, match="assert_metric"):
-        compare(other, BASELINE)
+        compare(other, baseline)
 
 
 def test_against_takes_names_paths_and_runs():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_retrieval_eval.labels.answers import normalised
+from pytest_retrieval_eval.labels.answers import normalised_answer
 from pytest_retrieval_eval.labels.containment import contains_dpr, contains_kilt
 
 
@@ -63,5 +63,5 @@ def test_dpr_is_a_run_of_tokens(text, answer, data):
     words, wanted = tokens(text), tokens(answer)
     found = bool(wanted) and any(words[i : i + len(wanted)] == wanted for i in range(len(words)))
     assert (contains_dpr(text, [answer]) is not None) is found
-    normal = normalised(answer)
-    assert (contains_kilt(text, [answer]) is not None) is (bool(normal) and normal in normalised(text))
+    normal = normalised_answer(answer)
+    assert (contains_kilt(text, [answer]) is not None) is (bool(normal) and normal in normalised_answer(text))

@@ -8,7 +8,7 @@ from gates_support import MemoryBench
 from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import DataError, GateError, SettingsError
-from pytest_retrieval_eval.labels.answers import best
+from pytest_retrieval_eval.labels.answers import answer_score
 from pytest_retrieval_eval.labels.erag import Erag
 from pytest_retrieval_eval.measures.evaluate import evaluate
 from pytest_retrieval_eval.readers.cache import CachedReader, ReadingCache
@@ -56,7 +56,7 @@ def labelled(*lists, answer=lambda query, texts: texts[0], metric="em", depth=No
 def test_each_document_is_worth_what_the_answer_from_it_alone_scores():
     made, (run,), asked = labelled(LISTS, metric="f1")
     scores = {
-        query: {doc: best("f1", CORPUS[doc], ANSWERS[query]) for doc in docs}
+        query: {doc: answer_score("f1", CORPUS[doc], ANSWERS[query]) for doc in docs}
         for query, docs in LISTS.items()
         if query in ANSWERS
     }

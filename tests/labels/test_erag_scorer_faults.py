@@ -49,7 +49,7 @@ def test_what_is_no_number_passes_no_range_check(label):
     with pytest.raises(DataError, match="q1"):
         unit({"q1": {"a": label}})
     with pytest.raises(GateError, match="expected a number from 0 to 1"):
-        answers.best(lambda predicted, gold: float(label), "x", ["y"])
+        answers.answer_score(lambda predicted, gold: float(label), "x", ["y"])
 
 
 def test_a_query_without_documents_counts_0():

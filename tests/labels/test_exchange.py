@@ -12,7 +12,7 @@ from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import DataError, GateError, SettingsError
 from pytest_retrieval_eval.labels.exchange import export_qrels, export_rows, read_labels, write_worksheet
-from pytest_retrieval_eval.labels.grading import fill
+from pytest_retrieval_eval.labels.grading import fill_judgments
 from pytest_retrieval_eval.labels.judging.judges import CallableJudge
 from pytest_retrieval_eval.labels.judging.replies import Scale
 from pytest_retrieval_eval.labels.judgments import Added, Judgments
@@ -42,7 +42,7 @@ def judged(store, pool, relevant=30):
     judge = CallableJudge(
         lambda query, text: int(number[text.partition("\n\n")[2]] < relevant), Scale(0, 2), identity="by number"
     )
-    assert fill(store, judge, pool.pairs.values()).complete
+    assert fill_judgments(store, judge, pool.pairs.values()).complete
 
 
 def test_a_worksheet_goes_to_people_and_comes_back(store, pool, tmp_path):

@@ -16,7 +16,6 @@ from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.collection.spans import Spans
 from pytest_retrieval_eval.errors import DataError, GateError, SettingsError
 from pytest_retrieval_eval.gates.options import Options
-from pytest_retrieval_eval.labels.from_spans import to_qrels
 
 PLACES = st.tuples(st.integers(0, 30), st.integers(1, 12)).map(lambda pair: (pair[0], pair[0] + pair[1]))
 
@@ -40,14 +39,14 @@ def test_a_share_of_the_shorter(gold, table, share):
             if doc == other and shared and len(shared) / shorter >= share - 1e-12:
                 expected[query][chunk] = max(grade, expected[query].get(chunk, 0))
     chunks = Chunks.of({chunk: Chunk(doc, *extent) for chunk, (doc, extent) in table.items()})
-    assert to_qrels(Spans.of(rows), chunks, share).to_dict() == expected
+    assert spans_to_qrels(Spans.of(rows), chunks, share).to_dict() == expected
 
 
 def test_touching_is_not_overlapping():
     chunks = Chunks.of({"a": Chunk("d", 0, 10), "b": Chunk("d", 10, 20)})
-    assert to_qrels(Spans.of({"q": [("d", 10, 12)]}), chunks).to_dict() == {"q": {"b": 1.0}}
+    assert spans_to_qrels(Spans.of({"q": [("d", 10, 12)]}), chunks).to_dict() == {"q": {"b": 1.0}}
     with pytest.raises(DataError, match="min_overlap is 0"):
-        to_qrels(Spans.of({"q": [("d", 10, 12)]}), chunks, 0)
+        spans_to_qrels(Spans.of({"q": [("d", 10, 12)]}), chunks, 0)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +117,7 @@ def test_real_spans_of_two_chunkings():
     spans = Spans.read(folder / "spans.jsonl")
     sizes = []
     for name in ("chunks_fixed800.jsonl", "chunks_sent400.jsonl"):
-        qrels = to_qrels(spans, Chunks.read(folder / name))
+        qrels = spans_to_qrels(spans, Chunks.read(folder / name))
         found = [query for query in qrels.query_ids if qrels.of_query(query)]
         assert len(found) == len(spans.query_ids)
         sizes.append(len(qrels) / len(found))

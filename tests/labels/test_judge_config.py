@@ -8,7 +8,7 @@ from pytest_retrieval_eval.errors import SettingsError
 from pytest_retrieval_eval.labels.judging.config import judge_from, prompt_from
 from pytest_retrieval_eval.labels.judging.judge import judge_digest
 from pytest_retrieval_eval.labels.judging.judges import ServerJudge
-from pytest_retrieval_eval.labels.judging.prompts import Example, JudgePrompt
+from pytest_retrieval_eval.labels.judging.prompts import JudgeExample, JudgePrompt
 from pytest_retrieval_eval.labels.judging.replies import Scale
 
 URL = "http://127.0.0.1:9/v1"
@@ -30,7 +30,7 @@ def test_a_mapping_makes_the_judge_that_the_class_makes(tmp_path):
         root=tmp_path,
     )
     prompt = JudgePrompt(
-        "{fence}{query}{fence}{passage}{fence}", Scale(0, 1), "reason", examples=(Example("q", "p", 1, "near"),)
+        "{fence}{query}{fence}{passage}{fence}", Scale(0, 1), "reason", examples=(JudgeExample("q", "p", 1, "near"),)
     )
     same = ServerJudge(URL, BASIC["model"], prompt=prompt, temperature=0.2, deployment="gpu-1")
     assert judge_digest(made) == judge_digest(same)

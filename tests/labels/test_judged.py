@@ -10,7 +10,7 @@ from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import GateError, GateFailure
 from pytest_retrieval_eval.labels.erag import Erag
-from pytest_retrieval_eval.labels.grading import fill
+from pytest_retrieval_eval.labels.grading import fill_judgments
 from pytest_retrieval_eval.labels.judged import Judged
 from pytest_retrieval_eval.labels.judging.judge import Pair
 from pytest_retrieval_eval.labels.judging.judges import CallableJudge
@@ -44,7 +44,7 @@ def judge(store, hits, dataset=None, made=JUDGE):
         for query, docs in hits.items()
         for doc in docs
     ]
-    return fill(store, made, pairs)
+    return fill_judgments(store, made, pairs)
 
 
 class Bench(MemoryBench):
@@ -192,7 +192,7 @@ def test_a_floating_judge_is_told(store):
     floating = CallableJudge(lambda query, text: 1, Scale(0, 2), identity="some model")
     floating.floating = "its name floats"
     documents = [Pair(q, d, QUERIES[q], f"text of {d}") for q, d in (("q1", "a"), ("q2", "d"))]
-    fill(store, floating, documents, allow_floating=True)
+    fill_judgments(store, floating, documents, allow_floating=True)
     verdict = Bench(store).decide("hit@1 >= 0.1", **LABELS)
     assert any("is not pinned: its name floats" in note for note in verdict.notes)
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pytest_retrieval_eval.errors import GateError, SettingsError
 from pytest_retrieval_eval.labels.judging.judge import Graded, Pair, judge_digest
 from pytest_retrieval_eval.labels.judging.judges import CallableJudge, ReaderJudge, ServerJudge, VoteJudge
-from pytest_retrieval_eval.labels.judging.prompts import Example, JudgePrompt
+from pytest_retrieval_eval.labels.judging.prompts import JudgeExample, JudgePrompt
 from pytest_retrieval_eval.labels.judging.replies import Scale
 from pytest_retrieval_eval.readers.budget import Budget
 from pytest_retrieval_eval.readers.cache import ReadingCache
@@ -189,13 +189,13 @@ def test_the_same_pair_makes_the_same_prompt():
 
 
 def test_examples_stand_before_the_pair():
-    examples = (Example("when?", "In May.", 2, "It gives the month."),)
+    examples = (JudgeExample("when?", "In May.", 2, "It gives the month."),)
     messages = JudgePrompt.named("pool012", examples).messages("who?", [Passage("Ann.")])
     assert [message["role"] for message in messages] == ["system", "user", "assistant", "user"]
     assert json.loads(messages[2]["content"]) == {"thought": "It gives the month.", "grade": 2}
     assert "In May." in messages[1]["content"]
     with pytest.raises(SettingsError, match="an example has the grade 3"):
-        JudgePrompt.named("pool012", (Example("q", "p", 3, ""),))
+        JudgePrompt.named("pool012", (JudgeExample("q", "p", 3, ""),))
 
 
 def test_a_template_of_ones_own(tmp_path):
@@ -246,8 +246,8 @@ def test_the_digest_holds_everything_that_can_change_a_grade():
         digest(prompt="handbook03"),
         digest(prompt=JudgePrompt(built_in.template + " ", built_in.scale)),
         digest(prompt=JudgePrompt(built_in.template, Scale(0, 3))),
-        digest(prompt=JudgePrompt.named("pool012", [Example("q", "p", 1, "x")])),
-        digest(prompt=JudgePrompt.named("pool012", [Example("q", "p", 2, "x")])),
+        digest(prompt=JudgePrompt.named("pool012", [JudgeExample("q", "p", 1, "x")])),
+        digest(prompt=JudgePrompt.named("pool012", [JudgeExample("q", "p", 2, "x")])),
         digest(temperature=0.1),
         digest(max_tokens=100),
         digest(seed=1),

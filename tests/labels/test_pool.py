@@ -11,7 +11,7 @@ from pytest_retrieval_eval.collection.dataset import Dataset, Document
 from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import GateError, SettingsError
-from pytest_retrieval_eval.labels.grading import fill
+from pytest_retrieval_eval.labels.grading import fill_judgments
 from pytest_retrieval_eval.labels.judging.judge import Graded
 from pytest_retrieval_eval.labels.judging.judges import CallableJudge, ServerJudge
 from pytest_retrieval_eval.labels.judging.replies import Scale
@@ -55,12 +55,12 @@ def test_each_pair_once_and_what_each_run_brings(store):
 def test_a_new_run_costs_its_new_documents_alone(store):
     asked = []
     judge = judge_of(lambda query, text: asked.append((query, text)) or 1)
-    first = fill(store, judge, pool_of(dataset_of(), runs_of(bm25=BM25), 3).pairs.values())
+    first = fill_judgments(store, judge, pool_of(dataset_of(), runs_of(bm25=BM25), 3).pairs.values())
     assert (first.graded, first.reused, first.complete) == (5, 0, True)
     both = pool_of(dataset_of(), runs_of(bm25=BM25, dense=DENSE), 3)
     assert [pair.doc_id for pair in plan_of(both, store).new] == ["f"]
     asked.clear()
-    assert fill(store, judge, both.pairs.values()).graded == 1
+    assert fill_judgments(store, judge, both.pairs.values()).graded == 1
     assert asked == [("one?", "text of f")]
     assert both.judged(store) == {"bm25": 1, "dense": 1}
     # A text that was changed is unjudged, for its document alone.
@@ -71,7 +71,7 @@ def test_a_new_run_costs_its_new_documents_alone(store):
 def test_judged_at_is_that_of_the_measure(store):
     pool = pool_of(dataset_of(), runs_of(bm25=BM25, dense=DENSE), 3)
     kept = {("q1", "a"), ("q1", "f"), ("q2", "e")}
-    fill(store, judge_of(), [pair for pair in pool.pairs.values() if (pair.query_id, pair.doc_id) in kept])
+    fill_judgments(store, judge_of(), [pair for pair in pool.pairs.values() if (pair.query_id, pair.doc_id) in kept])
     judged = {"q1": {"a": 1, "f": 1}, "q2": {"e": 1}}
     for name, hits in (("bm25", BM25), ("dense", DENSE)):
         expected = evaluate(Qrels.of(judged), Run.of(hits), "judged@3")["judged@3"].mean
@@ -112,9 +112,9 @@ def test_what_people_have_judged_is_not_paid_for(store):
     pool = pool_of(dataset_of(), runs_of(bm25=BM25), 3)
     key = next(key for key in pool.pairs if key[2] == "a")
     store.add_human("ann", [Judgment(*key, 2, by="ann", split="heldout")])
-    filled = fill(store, judge_of(), pool.pairs.values())
+    filled = fill_judgments(store, judge_of(), pool.pairs.values())
     assert (filled.reused, filled.graded) == (1, 4)
-    again = fill(store, judge_of(), pool.pairs.values(), also_people=True)
+    again = fill_judgments(store, judge_of(), pool.pairs.values(), also_people=True)
     assert (again.reused, again.graded) == (4, 1)
     assert store.grade(key).grade == 2
 
@@ -125,8 +125,8 @@ def test_repetitions_stand_beside_the_grades_that_count(store):
     judge = judge_of(lambda query, text: next(replies))
     pairs = pool_of(dataset_of(), runs_of(bm25=BM25), 3).pairs
     for repetition in (0, 1, 2):
-        assert fill(store, judge, pairs.values(), repetition=repetition).graded == 5
-        assert fill(store, judge, pairs.values(), repetition=repetition).reused == 5
+        assert fill_judgments(store, judge, pairs.values(), repetition=repetition).graded == 5
+        assert fill_judgments(store, judge, pairs.values(), repetition=repetition).reused == 5
     name = store.chosen[0].name
     assert sorted((row.r, row.g) for row, _ in store.rows(name)) == [(0, 1)] * 5 + [(1, 2)] * 5 + [(2, 0)] * 5
     assert {store.grade(key).grade for key in pairs} == {1}
@@ -139,10 +139,10 @@ def test_one_process_judges_for_a_judge(store):
     def graded(query, text):
         if text == "text of a":
             with pytest.raises(SettingsError, match="another process is judging"):
-                fill(store, judge_of(), pairs)
+                fill_judgments(store, judge_of(), pairs)
         return 1
 
-    assert fill(store, judge_of(graded), pairs).complete
+    assert fill_judgments(store, judge_of(graded), pairs).complete
 
 
 def test_answers_that_arrive_at_an_interrupt_are_kept(store):
@@ -159,7 +159,7 @@ def test_answers_that_arrive_at_an_interrupt_are_kept(store):
     with FakeServer(lambda request: answered.append(request) or says('{"grade": 1}')) as server:
         judge = ServerJudge(server.url, "judge-2024-08-06", concurrency=5)
         with pytest.raises(KeyboardInterrupt):
-            fill(store, judge, pairs, told=interrupted)
+            fill_judgments(store, judge, pairs, told=interrupted)
         judge.close()
         assert len(list(store.rows(store.chosen[0].name))) == len(answered) == 5
 
@@ -173,7 +173,7 @@ def test_what_came_before_an_exception_is_kept(store):
         return 1
 
     with pytest.raises(GateError, match="ill"):
-        fill(store, judge_of(graded), pairs.values())
+        fill_judgments(store, judge_of(graded), pairs.values())
     assert len(store.unjudged(pairs)) == 2
     assert store.check() == []
     assert key_of(next(iter(pairs.values()))) == next(iter(pairs))
@@ -200,5 +200,5 @@ def test_what_is_no_grade_of_an_asked_pair_is_never_kept(store, given, sentence)
 
     pairs = pool_of(dataset_of(), runs_of(bm25=BM25), 3).pairs
     with pytest.raises(GateError, match=sentence):
-        fill(store, Wrong(lambda query, text: 1, Scale(0, 2), identity="wrong"), pairs.values())
+        fill_judgments(store, Wrong(lambda query, text: 1, Scale(0, 2), identity="wrong"), pairs.values())
     assert len(store.unjudged(pairs)) == len(pairs)

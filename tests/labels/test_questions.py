@@ -17,7 +17,7 @@ from pytest_retrieval_eval.collection.queries import Queries
 from pytest_retrieval_eval.collection.spans import Spans
 from pytest_retrieval_eval.errors import DataError, GateError, SettingsError
 from pytest_retrieval_eval.labels.questions.folder import save
-from pytest_retrieval_eval.labels.questions.overlap import overlap, shared, words
+from pytest_retrieval_eval.labels.questions.overlap import shared, word_overlap, words
 from pytest_retrieval_eval.labels.questions.prompts import QuestionPrompt, as_it_is, questions_in
 from pytest_retrieval_eval.labels.questions.written import sources_of, write_questions
 from pytest_retrieval_eval.readers.callable_reader import CallableReader
@@ -35,8 +35,8 @@ def corpus():
     return Corpus.of({name: {"title": name.title(), "text": text} for name, text in TEXTS.items()})
 
 
-def sources(**more):
-    return sources_of(Chunks.of({name: Chunk(name, 0, len(text)) for name, text in TEXTS.items()}), corpus(), **more)[0]
+def chunks():
+    return Chunks.of({name: Chunk(name, 0, len(text)) for name, text in TEXTS.items()})
 
 
 class Writer:
@@ -62,7 +62,7 @@ GOOD = {
 
 
 def made(writer, **more):
-    return write_questions(sources(), CallableReader(writer), **more)
+    return write_questions(chunks(), corpus(), CallableReader(writer), **more)
 
 
 def test_each_passage_is_the_gold_of_its_question():
@@ -139,8 +139,8 @@ def test_a_refusal_to_rewrite_keeps_no_question_that_repeats_its_passage():
 def test_nothing_at_all_is_an_error():
     with pytest.raises(GateError, match="3 passages led to no question \\(empty\\); nothing was written"):
         made(Writer(dict.fromkeys(TEXTS, "")))
-    with pytest.raises(GateError, match="no passage to ask about"):
-        write_questions([], CallableReader(Writer(GOOD)))
+    with pytest.raises(GateError, match="no passage to ask about: the corpus has no document 'gone'"):
+        write_questions(Chunks.of({"a": Chunk("gone", 0, 4)}), corpus(), CallableReader(Writer(GOOD)))
     with pytest.raises(SettingsError, match="share from 0 to 1"):
         made(Writer(GOOD), max_overlap=1.5)
 
@@ -164,9 +164,8 @@ def test_two_questions_of_a_passage_that_become_one_are_one():
 
 
 def test_two_chunks_at_one_place_are_one_passage():
-    chunks = Chunks.of({"a": Chunk("parking", 0, 27), "b": Chunk("parking", 0, 27), "c": Chunk("badges", 0, 37)})
-    found, _ = sources_of(chunks, corpus())
-    questions = write_questions(found, CallableReader(Writer(GOOD)))
+    same = Chunks.of({"a": Chunk("parking", 0, 27), "b": Chunk("parking", 0, 27), "c": Chunk("badges", 0, 37)})
+    questions = write_questions(same, corpus(), CallableReader(Writer(GOOD)))
     assert [len(questions.spans().of_query(row["_id"])) for row in questions.queries()] == [1, 1]
 
 
@@ -264,13 +263,13 @@ def test_the_overlap_is_a_share_of_the_words_asked(question, source):
     asked = {word for word in question if word not in ("the", "is")} or set(question)
     expected = sum(word in source for word in asked) / len(asked)
     text = " ".join(question).upper() + "?"
-    assert overlap(text, ", ".join(source)) == expected
+    assert word_overlap(text, ", ".join(source)) == expected
     assert shared(text, " ".join(source)) == asked & set(source)
-    assert overlap(text, text) == 1.0
+    assert word_overlap(text, text) == 1.0
 
 
 def test_what_counts_as_a_word():
-    assert overlap("返金期間は?", "返金期間は14日です") == 1.0
+    assert word_overlap("返金期間は?", "返金期間は14日です") == 1.0
     assert words("ＦＬ－204 Straße") == {"fl", "204", "strasse"}
 
 
@@ -289,7 +288,7 @@ def test_the_page_says_how_people_ask():
         docs = handbook.corpus.get_many(span.doc_id for span in handbook.spans.of_query(query)).values()
         if kind in found:
             asked = handbook.queries.text(query)
-            found[kind].append(max(overlap(asked, f"{doc.title}\n{doc.text}") for doc in docs))
+            found[kind].append(max(word_overlap(asked, f"{doc.title}\n{doc.text}") for doc in docs))
     means = {kind: f"{sum(shares) / len(shares):.2f}" for kind, shares in found.items()}
     assert means == {"paraphrase": "0.35", "keyword": "0.83"}
     page = (ROOT / "docs" / "how-to" / "questions.md").read_text(encoding="utf-8")

@@ -16,7 +16,7 @@ from pytest_retrieval_eval.errors import GateError, GateFailure, SettingsError
 from pytest_retrieval_eval.gates.decide import decide
 from pytest_retrieval_eval.gates.gate import Gate
 from pytest_retrieval_eval.gates.options import Options
-from pytest_retrieval_eval.gates.target import BASELINE, against
+from pytest_retrieval_eval.gates.target import against, baseline
 from pytest_retrieval_eval.gates.verdict import Verdict
 from pytest_retrieval_eval.labels.source import Labelling, qrels_from
 from pytest_retrieval_eval.labels.source import source as source_of
@@ -107,7 +107,7 @@ def test_what_else_a_session_has_measured_changes_nothing():
     measured = bench.measured("ndcg@2", **KILT)
     assert float(measured) > 0
     measured >= against("third") - 1.0
-    again = measured >= BASELINE
+    again = measured >= baseline
     assert (again.value, again.reference) == (fresh.value, fresh.reference)
     alone = bench.measured("ndcg@2", **KILT)
     assert float(alone) == bench_of().decide("ndcg@2 >= 0", **KILT).value
@@ -182,7 +182,7 @@ def test_a_query_that_could_not_be_labelled_is_left_out_of_both_sides():
 
 def test_a_family_and_an_error_say_their_labels():
     bench = bench_of()
-    family = bench.measured(["hit@1", "recall@2"], **KILT) >= BASELINE
+    family = bench.measured(["hit@1", "recall@2"], **KILT) >= baseline
     assert family.labels == "contains(kilt)"
     assert "labels contains(kilt)" in explain(family).splitlines()[0]
     broken = bench_of(dataset=dataset_of(answers=None))
@@ -361,8 +361,8 @@ def test_a_chunk_id_that_was_used_for_another_part(table):
     chunks = None if table is None else Chunks.of(table)
     dataset = dataset_of(answers={"q1": ["20 euros"]}, corpus=LONG, chunks=chunks)
     small, large = of_parts(("guide#0", 0, 18), name="small"), of_parts(("guide#0", 0, 47), name="large")
-    for candidate, baseline, found in ((small, large, (0.0, 1.0)), (large, small, (1.0, 0.0))):
-        verdict = bench_of(candidate, baseline, dataset).decide("hit@1 >= baseline", **KILT)
+    for candidate, stored, found in ((small, large, (0.0, 1.0)), (large, small, (1.0, 0.0))):
+        verdict = bench_of(candidate, stored, dataset).decide("hit@1 >= baseline", **KILT)
         assert (verdict.value, verdict.reference) == found
         assert any("the text of 1 document is not the same" in note for note in verdict.notes)
 

@@ -110,8 +110,8 @@ def test_a_metric_of_the_conftest(project, dist):
     first = "lambda predicted, gold: float(predicted.split()[0] == gold.split()[0])"
     place.write_text(place.read_text() + HOOK.format(value=first))
     project.test(
-        "from pytest_retrieval_eval.labels.answers import best\n"
-        "def test_it():\n    assert best('first_word', 'Graz now', ['Leeds', 'Graz']) == 1\n"
+        "from pytest_retrieval_eval.labels.answers import answer_score\n"
+        "def test_it():\n    assert answer_score('first_word', 'Graz now', ['Leeds', 'Graz']) == 1\n"
     )
     project.run(*dist).assert_outcomes(passed=1)
     assert "first_word" not in METRICS

@@ -16,7 +16,6 @@ from pytest_retrieval_eval.stats import wilson
 from pytest_retrieval_eval.studies.agreement import agreement, cohen_kappa, sample_pairs
 from pytest_retrieval_eval.studies.corrected import corrected_precision
 from pytest_retrieval_eval.studies.judge_validation import (
-    HIGH_RISK,
     Requirements,
     chance_to_pass,
     kappa_at,
@@ -55,7 +54,7 @@ def test_the_chance_to_pass_is_that_of_two_binomials():
     assert round(chance_to_pass(70, 30), 2) == 0.75
     assert chance_to_pass(70, 30, Requirements(mode="lower")) < 0.1
     assert chance_to_pass(2000, 1000, Requirements(mode="lower")) > 0.99
-    assert chance_to_pass(70, 30, HIGH_RISK) < 0.5
+    assert chance_to_pass(70, 30, Requirements(tpr=0.9, tnr=0.9)) < 0.5
     assert chance_to_pass(70, 30, tpr=1.0, tnr=1.0) == 1.0
 
 

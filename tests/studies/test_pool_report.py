@@ -16,7 +16,7 @@ from pytest_retrieval_eval.studies.factors import factors
 from pytest_retrieval_eval.studies.judges import classify_pairs, compare_judges
 from pytest_retrieval_eval.studies.pool_report import leave_one_family_out, pool_report, system_table
 from pytest_retrieval_eval.studies.pooling import Reuse, cost_curve, growth, pooled
-from pytest_retrieval_eval.studies.systems import compare_rankings, measure_systems, stability
+from pytest_retrieval_eval.studies.systems import compare_rankings, measure_systems, ranking_stability
 
 DOCS = "abcdefgh"
 
@@ -165,7 +165,7 @@ def test_recall_can_flip_when_a_pool_grows():
     runs = runs_of({"A": A, "B": B})
     before = {"q1": {"a": 1, "x": 0}, "q2": {"b": 1, "c": 1, "x": 0}}
     after = {"q1": {**before["q1"], "d": 1, "e": 1, "f": 1}, "q2": before["q2"]}
-    found = stability(runs, Qrels.of(before), Qrels.of(after), "recall@1")
+    found = ranking_stability(runs, Qrels.of(before), Qrels.of(after), "recall@1")
     assert found.means == (("A", 0.5, 0.125), ("B", 0.25, 0.25))
     assert [(flip.first, flip.second, flip.before, flip.after) for flip in found.rankings.flips] == [
         ("A", "B", 0.25, -0.125)
@@ -179,11 +179,11 @@ def test_recall_can_flip_when_a_pool_grows():
 def test_a_stable_pool_holds_and_one_without_a_ranking_is_no_pass():
     runs = runs_of({"A": {"q": ["a"]}, "B": {"q": ["b"]}})
     small, large = Qrels.of({"q": {"a": 1, "b": 0}}), Qrels.of({"q": {"a": 1, "b": 0, "c": 1}})
-    assert stability(runs, small, large, "recall@1").holds
+    assert ranking_stability(runs, small, large, "recall@1").holds
     with pytest.raises(GateError, match="no ranking whose stability could be told"):
-        stability(runs, small, Qrels.of({"q": {"a": 1, "b": 1}}), "precision@1")
+        ranking_stability(runs, small, Qrels.of({"q": {"a": 1, "b": 1}}), "precision@1")
     with pytest.raises(GateError, match="1 of the 2 runs"):
-        stability({"A": runs["A"]}, small, large, "recall@1")
+        ranking_stability({"A": runs["A"]}, small, large, "recall@1")
 
 
 # --- a family that comes to a pool of others

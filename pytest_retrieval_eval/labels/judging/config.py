@@ -10,7 +10,7 @@ from pytest_retrieval_eval.collection.files import excerpt
 from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean
 from pytest_retrieval_eval.labels.judging.judge import Judge
 from pytest_retrieval_eval.labels.judging.judges import ServerJudge, VoteJudge
-from pytest_retrieval_eval.labels.judging.prompts import Example, JudgePrompt
+from pytest_retrieval_eval.labels.judging.prompts import JudgeExample, JudgePrompt
 from pytest_retrieval_eval.labels.judging.replies import Scale
 from pytest_retrieval_eval.readers.cache import ReadingCache
 from pytest_retrieval_eval.readers.config import check_keys, parameters, server_arguments
@@ -114,7 +114,7 @@ def prompt_from(value: object, *, root: Path | None = None) -> JudgePrompt:
     return JudgePrompt.read((root or Path()) / str(value["file"]), Scale(*ends), examples=examples, **words)
 
 
-def _examples(value: object) -> list[Example]:
+def _examples(value: object) -> list[JudgeExample]:
     fields = ("query", "passage", "grade", "said")
     if not isinstance(value, list):
         raise SettingsError(f"the examples are {excerpt(value)}; expected a list")
@@ -123,5 +123,5 @@ def _examples(value: object) -> list[Example]:
         if not isinstance(one, Mapping):
             raise SettingsError(f"an example is {excerpt(one)}; expected a mapping with {', '.join(fields)}")
         check_keys("example", one, fields, needed=fields, where="judge")
-        made.append(Example(str(one["query"]), str(one["passage"]), one["grade"], str(one["said"])))
+        made.append(JudgeExample(str(one["query"]), str(one["passage"]), one["grade"], str(one["said"])))
     return made

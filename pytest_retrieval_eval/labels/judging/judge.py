@@ -13,7 +13,11 @@ from pytest_retrieval_eval.readers.reading import identity_digest
 
 @dataclass(frozen=True)
 class Pair:
-    """A query and a document to grade. A judge sees the texts, never the ids."""
+    """A query and a document to grade. A judge sees the texts, never the ids.
+
+    >>> Pair("q1", "d7", "Who wrote it?", "It was written by Ann.").doc_id
+    'd7'
+    """
 
     query_id: str
     doc_id: str
@@ -82,6 +86,11 @@ def judge_digest(judge: Judge, *, allow_floating: bool = False) -> str:
     """The digest of a judge's identity, under which its grades are kept and used by gates: 64 hexadecimal digits.
 
     Raises SettingsError for a judge without an identity, and for one that is not pinned unless ``allow_floating``.
+
+    >>> from pytest_retrieval_eval import CallableJudge, Scale
+    >>> judge = CallableJudge(lambda query, text: int(query in text), Scale(0, 1), identity="holds the query, v1")
+    >>> len(judge_digest(judge))
+    64
     """
     if judge.identity is None:
         raise SettingsError(

@@ -99,8 +99,13 @@ class ReaderJudge:
     """A judge on any reader: it is given the whole prompt as the query of an item without documents.
 
     The reader must pass it on as it is: its template for items without documents is ``{query}``. ``document_chars``
-    cuts documents. A reader whose identity holds the digest or the revision of its weights is pinned; ``pin`` True
-    says it of another.
+    cuts documents, in characters. A reader whose identity holds the digest or the revision of its weights is pinned;
+    ``pin`` True says it of another. With a ``cache`` the replies are kept.
+
+    >>> from pytest_retrieval_eval import CallableReader, Pair, ReaderJudge
+    >>> judge = ReaderJudge(CallableReader(lambda prompt, texts: '{"thought": "It names Ann.", "grade": 2}'))
+    >>> [graded.grade for _, graded in judge.grade([Pair("q1", "d7", "Who wrote it?", "Ann wrote it.")])]
+    [2]
     """
 
     def __init__(

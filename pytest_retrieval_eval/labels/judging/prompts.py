@@ -24,8 +24,15 @@ _BUILT_IN: Mapping[str, tuple[Scale, str]] = {
 
 
 @dataclass(frozen=True)
-class Example:
-    """A pair that has been graded already, shown to the judge before the one that it is to grade."""
+class JudgeExample:
+    """A pair that has been graded already, shown to the judge before the one that it is to grade.
+
+    ``said`` are the words that go with the grade, as the judge is to write them.
+
+    >>> prompt = JudgePrompt.named("pool012", [JudgeExample("when?", "In May.", 2, "It names the month.")])
+    >>> [message["role"] for message in prompt.messages("who?", [Passage("Ann did.")])]
+    ['system', 'user', 'assistant', 'user']
+    """
 
     query: str
     passage: str
@@ -51,7 +58,7 @@ class JudgePrompt:
     scale: Scale
     said: str = "thought"
     key: str = "grade"
-    examples: tuple[Example, ...] = ()
+    examples: tuple[JudgeExample, ...] = ()
     name: str = "own"
     _parts: tuple[str, str] = field(init=False, repr=False, compare=False)
 
@@ -73,7 +80,7 @@ class JudgePrompt:
                 )
 
     @classmethod
-    def named(cls, name: str, examples: Sequence[Example] = ()) -> JudgePrompt:
+    def named(cls, name: str, examples: Sequence[JudgeExample] = ()) -> JudgePrompt:
         """A template that comes with the package: ``pool012`` or ``handbook03``."""
         if name not in _BUILT_IN:
             raise SettingsError(f"there is no judge's template {name!r}; {did_you_mean(name, _BUILT_IN)}")
@@ -91,7 +98,7 @@ class JudgePrompt:
         *,
         said: str = "thought",
         key: str = "grade",
-        examples: Sequence[Example] = (),
+        examples: Sequence[JudgeExample] = (),
     ) -> JudgePrompt:
         """A template of one's own, from a file."""
         text = decode(read_bytes(path), path).replace("\r\n", "\n")

@@ -23,6 +23,11 @@ class Requirements:
         min_pairs: pairs with a label of people.
         min_not_relevant: those of them that people call not relevant. 30 are the least, 50 are better.
         mode: ``point`` holds the values against the thresholds, ``lower`` the lower ends of their intervals.
+
+    The first three are shares from 0 to 1; what cannot be meant is a SettingsError.
+
+    >>> Requirements(tpr=0.9, mode="lower")
+    Requirements(tpr=0.9, tnr=0.85, kappa=0.6, min_pairs=100, min_not_relevant=30, mode='lower')
     """
 
     tpr: float = 0.85
@@ -43,10 +48,6 @@ class Requirements:
                 raise SettingsError(f"{name}={value!r}: expected a whole number of 1 or more")
         if self.mode not in MODES:
             raise SettingsError(f"mode={self.mode!r}: expected one of {', '.join(MODES)}")
-
-
-HIGH_RISK = Requirements(tpr=0.90, tnr=0.90)
-"""For queries where an error is dear."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,18 +52,18 @@ def shared(question: str, source: str) -> frozenset[str]:
     return _content(question) & words(source)
 
 
-def overlap(question: str, source: str) -> float:
+def word_overlap(question: str, source: str) -> float:
     """The share of a question's distinct words that its source has too, from 0 to 1.
 
     Case does not count, and neither do English function words (*how*, *the*, *do*, …), unless the question has no
     others. Words are compared as they stand: *refund* is not *refunds*. A question without a single word overlaps
     fully: nothing shows that it has words of its own.
 
-    >>> overlap("How long do refunds take?", "Refunds take 14 days.")  # long, refunds, take
+    >>> word_overlap("How long do refunds take?", "Refunds take 14 days.")  # long, refunds, take
     0.6666666666666666
-    >>> overlap("When do I see my money again?", "Refunds take 14 days.")
+    >>> word_overlap("When do I see my money again?", "Refunds take 14 days.")
     0.0
-    >>> overlap("Who is it?", "It is Ann."), overlap("???", "It is Ann.")
+    >>> word_overlap("Who is it?", "It is Ann."), word_overlap("???", "It is Ann.")
     (0.6666666666666666, 1.0)
     """
     asked = _content(question)

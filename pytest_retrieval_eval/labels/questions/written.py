@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pytest_retrieval_eval.collection.spans import Span, Spans
 from pytest_retrieval_eval.errors import GateError, SettingsError
 from pytest_retrieval_eval.labels.judging.prompts import in_words
-from pytest_retrieval_eval.labels.questions.overlap import overlap, points_at, shared
+from pytest_retrieval_eval.labels.questions.overlap import points_at, shared, word_overlap
 from pytest_retrieval_eval.labels.questions.prompts import QuestionPrompt, questions_in
 from pytest_retrieval_eval.readers.reading import Item, Passage, Reader, Reading
 
@@ -177,33 +177,48 @@ def _draw(seed: int, chunk_id: str) -> bytes:
 
 
 def write_questions(
-    sources: Sequence[Source],
+    chunks: Chunks,
+    corpus: Corpus,
     reader: Reader,
     *,
+    sample: int | None = None,
+    seed: int = 0,
     number: int = 1,
     max_overlap: float = MAX_OVERLAP,
     rewrites: int = REWRITES,
     prompt: QuestionPrompt | None = None,
     taken: Iterable[str] = (),
-    unplaced: Sequence[Left] = (),
+    told: Callable[[int], object] | None = None,
 ) -> Questions:
-    """Ask a reader for ``number`` questions about each passage.
+    """Ask a reader for ``number`` questions about each passage that a chunk table cuts out of a corpus.
 
-    A question with a larger overlap than ``max_overlap`` is asked for in other words up to ``rewrites`` times, and
-    dropped where that does not help. ``taken`` are ids that no question may have. No passage at all, and no question
-    at all, are GateErrors: then there is nothing to measure with.
+    ``sample`` asks about so many of the chunks: with the same ``seed`` the same ones, whatever their order. A question
+    that shares more than ``max_overlap`` (from 0 to 1) of its words with its passage is asked for in other words up to
+    ``rewrites`` times, and dropped where that does not help. ``taken`` are ids that no question may have. ``told``
+    hears how many passages there are, before the reader is asked. No passage at all, and no question at all, are
+    GateErrors: then there is nothing to measure with.
+
+    >>> from pytest_retrieval_eval import CallableReader, Chunk, Chunks, Corpus
+    >>> corpus = Corpus.of({"refunds": "Refunds take 14 days. Ask your desk."})
+    >>> chunks = Chunks.of({"refunds#1": Chunk("refunds", 0, 21)})
+    >>> found = write_questions(chunks, corpus, CallableReader(lambda request, texts: "When is my money back?"))
+    >>> [one["text"] for one in found.queries()], found.spans().span(0).text
+    (['When is my money back?'], 'Refunds take 14 days.')
     """
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:
         raise SettingsError(f"{number!r} questions of each passage: expected a whole number from 1")
     if not 0 <= max_overlap <= 1:
         raise SettingsError(f"the largest overlap is {max_overlap!r}; expected a share from 0 to 1")
+    sources, left = sources_of(chunks, corpus, sample=sample, seed=seed)
     if not sources:
-        raise GateError(f"there is no passage to ask about{f': {unplaced[0].detail}' if unplaced else ''}")
+        raise GateError(f"there is no passage to ask about{f': {left[0].detail}' if left else ''}")
+    if told is not None:
+        told(len(sources))
     prompt = QuestionPrompt.built_in() if prompt is None else prompt
     asked = {source.chunk_id: prompt.ask(source.passage, number) for source in sources}
     readings = _read(reader, asked.values())
     first: list[Question] = []
-    left, few, truncated = list(unplaced), 0, sum(reading.truncated for reading in readings.values())
+    few, truncated = 0, sum(reading.truncated for reading in readings.values())
     for source in sources:
         reading = readings[asked[source.chunk_id]]
         texts = questions_in(reading.text, cut=reading.status == "length")[:number] if reading.answered else []
@@ -215,7 +230,7 @@ def write_questions(
             if points_at(text, source.text):
                 left.append(Left(source.chunk_id, "not alone", text))
                 continue
-            share = overlap(text, source.text)
+            share = word_overlap(text, source.text)
             first.append(Question(text, source, share, share))
     reworded = _reworded(first, left, reader, prompt, max_overlap, rewrites)
     # Two questions of a passage may have become one.
@@ -272,7 +287,7 @@ def _reworded(
                 del current[place]
                 continue
             for text in questions_in(reading.text, cut=reading.status == "length")[:1]:
-                share = overlap(text, one.source.text)
+                share = word_overlap(text, one.source.text)
                 if share < one.overlap and not points_at(text, one.source.text):
                     current[place] = replace(one, text=text, overlap=share, rewrites=attempt + 1)
     for one in current.values():
