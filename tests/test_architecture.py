@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
 from support import ROOT
 
 PACKAGE = ROOT / "pytest_retrieval_eval"
-FLOORS = (
-    {"errors"},
-    {"settings", "stats", "hookspecs", "progress"},
-    {"collection"},
-    {"once", "measures", "readers"},
-    {"labels"},
-    {"gates", "studies"},
-    {"session", "reports"},
-    {"context", "cli"},
-    {"fixtures", "gatefile"},
-    {"plugin"},
-)
-FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
-PYTESTS_SIDE = {"context", "fixtures", "gatefile", "hookspecs", "plugin", "reports/terminal.py"}
+TABLE = re.compile(r"^\| (\d*) ?\| `(\w+)` \| ", re.MULTILINE)
+
+
+def floors() -> dict[str, int]:
+    """The floor of each room, as the table of the page on architecture has it."""
+    page = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
+    found: dict[str, int] = {}
+    floor = 0
+    for number, room in TABLE.findall(page.partition("## Rooms and floors")[2].partition("\n## ")[0]):
+        floor = int(number) if number else floor
+        found[room] = floor
+    return found
+
+
+FLOOR = floors()
+PYTESTS_SIDE = {"context", "fixtures", "gatefile", "plugin", "reports/terminal.py"}
 
 
 def room_of(path: Path) -> str:
@@ -81,11 +84,22 @@ def test_only_pytests_side_imports_pytest(path):
 
 
 def test_every_room_has_a_floor_and_says_what_it_is():
-    for room in {room_of(path) for path in FILES}:
-        assert room in FLOOR, room
+    assert set(FLOOR) == {room_of(path) for path in FILES}
+    assert sorted(set(FLOOR.values())) == list(range(max(FLOOR.values()) + 1))
     for path in FILES:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         assert ast.get_docstring(tree), path
+
+
+def test_no_room_stands_higher_than_what_it_imports_asks_for():
+    """A floor that is higher than need be forbids imports for no reason that anybody could name."""
+    below: dict[str, set[int]] = {room: set() for room in FLOOR}
+    for path in FILES:
+        for module, typed_only in imports_of(path):
+            other = module.removeprefix("pytest_retrieval_eval.").partition(".")[0]
+            if module.startswith("pytest_retrieval_eval.") and other in FLOOR and other != room_of(path):
+                below[room_of(path)] |= set() if typed_only else {FLOOR[other]}
+    assert {room: max(found, default=-1) + 1 for room, found in below.items()} == FLOOR
 
 
 def test_no_assert_is_logic():
