@@ -67,6 +67,35 @@ def test_nothing_imports_upward(path):
             assert FLOOR[other] < FLOOR[room], f"{room} imports {module}"
 
 
+# Classes of data that offer what another file does with them, as in `Run.read` or `Spans.write`, and import it then.
+OFFERING = {f"collection.{name}" for name in ("chunks", "dataset", "run", "spans", "traces")}
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
+
+
+def needed_by(path: Path, modules: set[str]) -> set[str]:
+    """The files that a file imports, in functions too; of a class of data that offers, those of its start alone."""
+    found = {name for name, typed_only in imports_of(path) if not typed_only}
+    if module_of(path) in OFFERING:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        found &= {node.module for node in tree.body if isinstance(node, ast.ImportFrom)}
+    inside = {name.removeprefix("pytest_retrieval_eval.") for name in found}
+    return (inside & modules) - {module_of(path)}
+
+
+def test_no_files_import_each_other_in_a_circle():
+    modules = {module_of(path) for path in FILES}
+    left = {module_of(path): needed_by(path, modules) for path in FILES}
+    while left:
+        needed_by_any = set().union(*left.values())
+        free = [name for name, needed in left.items() if not needed & set(left) or name not in needed_by_any]
+        assert free, f"a circle among {sorted(left)}"
+        for name in free:
+            del left[name]
+
+
 def test_readers_know_nothing_of_the_test_collection_but_its_file_helpers():
     allowed = {"pytest_retrieval_eval.collection.files", "pytest_retrieval_eval.collection.elsewhere"}
     for path in (PACKAGE / "readers").rglob("*.py"):

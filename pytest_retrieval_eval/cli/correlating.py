@@ -21,7 +21,7 @@ from pytest_retrieval_eval.cli.reading import given_reader, opened_cache, say_re
 from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import SettingsError
-from pytest_retrieval_eval.labels.source import ERAG, LabelSource
+from pytest_retrieval_eval.labels.labelling import ERAG, LabelSource
 from pytest_retrieval_eval.readers.reading import Reader
 from pytest_retrieval_eval.readers.session import behind_cache
 from pytest_retrieval_eval.settings import is_settings_file

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, cast
 from pytest_retrieval_eval.cli.console import PROGRAM, Console
 from pytest_retrieval_eval.errors import SettingsError
 from pytest_retrieval_eval.gates.imported import import_made
-from pytest_retrieval_eval.labels.source import ERAG, JUDGED, LabelSource, check_name, source
+from pytest_retrieval_eval.labels.labelling import ERAG, JUDGED, LabelSource
+from pytest_retrieval_eval.labels.source import check_name, source
 from pytest_retrieval_eval.settings import CACHE, JUDGMENTS, is_settings_file, settings_of
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.tojudge import Pair
     from pytest_retrieval_eval.gates.verdict import Verdict
     from pytest_retrieval_eval.labels.judgments import Judgments
-    from pytest_retrieval_eval.labels.source import LabelSource
+    from pytest_retrieval_eval.labels.labelling import LabelSource
     from pytest_retrieval_eval.readers.cache import CachedReader
 
 
@@ -134,7 +134,8 @@ class FixtureBench:
 
     def labels(self, name: str, options: Options) -> LabelSource:
         """The source of labels of that name; ``erag`` reads with the gate's reader, else with the project's."""
-        from pytest_retrieval_eval.labels.source import ERAG, JUDGED, source
+        from pytest_retrieval_eval.labels.labelling import ERAG, JUDGED
+        from pytest_retrieval_eval.labels.source import source
 
         if name == JUDGED:
             judgments = self.judgments()

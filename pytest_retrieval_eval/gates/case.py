@@ -31,8 +31,8 @@ from pytest_retrieval_eval.gates.slices import slice_queries, sliced
 from pytest_retrieval_eval.gates.target import Target
 from pytest_retrieval_eval.gates.tojudge import gather_missing
 from pytest_retrieval_eval.gates.wording import counted, listed, shown
+from pytest_retrieval_eval.labels.labelling import ERAG
 from pytest_retrieval_eval.labels.scorable import scorable
-from pytest_retrieval_eval.labels.source import ERAG
 from pytest_retrieval_eval.measures.evaluate import evaluate
 from pytest_retrieval_eval.measures.evidence import OF_QUERIES, TIMES, is_labelled
 from pytest_retrieval_eval.measures.names import Measure
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.bench import Bench
     from pytest_retrieval_eval.gates.labelling import Labels
     from pytest_retrieval_eval.labels.erag import Erag
-    from pytest_retrieval_eval.labels.source import LabelSource
+    from pytest_retrieval_eval.labels.labelling import LabelSource
 
 
 @dataclass(slots=True)

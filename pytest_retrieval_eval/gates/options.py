@@ -13,7 +13,8 @@ from pytest_retrieval_eval.errors import DataError, SettingsError, did_you_mean
 from pytest_retrieval_eval.gates.target import OperandError, real_number
 from pytest_retrieval_eval.gates.wording import joined, shown
 from pytest_retrieval_eval.labels.answers import Metric, metric
-from pytest_retrieval_eval.labels.source import ERAG, check_name, is_pooled
+from pytest_retrieval_eval.labels.labelling import ERAG
+from pytest_retrieval_eval.labels.source import check_name, is_pooled
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.run import Run

@@ -9,7 +9,7 @@ from pytest_retrieval_eval.gates.labelling import source_of, tolerated_failures
 from pytest_retrieval_eval.gates.side import Opened, open_candidate
 from pytest_retrieval_eval.gates.wording import counted, listed
 from pytest_retrieval_eval.labels.erag import Erag, EragLabelling, Lift, ReadQrels
-from pytest_retrieval_eval.labels.source import ERAG
+from pytest_retrieval_eval.labels.labelling import ERAG
 from pytest_retrieval_eval.measures.names import Measure
 
 if TYPE_CHECKING:

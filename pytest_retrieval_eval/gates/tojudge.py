@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.bench import Bench
     from pytest_retrieval_eval.gates.labelling import Labels
     from pytest_retrieval_eval.gates.verdict import Verdict
-    from pytest_retrieval_eval.labels.source import Unjudged
+    from pytest_retrieval_eval.labels.labelling import Unjudged
 
 ENDINGS = (".jsonl", ".tsv")
 _COLUMNS = ("query_id", "query", "doc_id", "title", "text", "rank", "gates", "dataset")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean
 from pytest_retrieval_eval.labels.containment import KINDS, found_in
+from pytest_retrieval_eval.labels.labelling import Labelling, qrels_from
 from pytest_retrieval_eval.labels.scorable import scorable
-from pytest_retrieval_eval.labels.source import Labelling, qrels_from
 from pytest_retrieval_eval.labels.texts import changed_note, pool_of
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.labels.answers import Metric, answer_score, metric
+from pytest_retrieval_eval.labels.labelling import Labelling, qrels_from
 from pytest_retrieval_eval.labels.scorable import Scorable, scorable
-from pytest_retrieval_eval.labels.source import Labelling, qrels_from
 from pytest_retrieval_eval.labels.texts import Pool, changed_note, pool_of
 from pytest_retrieval_eval.readers.absent import AbsentReaderError
 from pytest_retrieval_eval.readers.reading import Item, Passage, Reader, Reading, identity_digest, read_all

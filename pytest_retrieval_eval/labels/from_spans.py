@@ -14,7 +14,7 @@ import numpy as np
 from pytest_retrieval_eval.collection.extents import beyond_end, extents
 from pytest_retrieval_eval.collection.stale import current_spans
 from pytest_retrieval_eval.errors import DataError, GateError
-from pytest_retrieval_eval.labels.source import Labelling, qrels_from
+from pytest_retrieval_eval.labels.labelling import Labelling, qrels_from
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.chunks import Chunks

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.labels.judgments import Grade, Judgments
+from pytest_retrieval_eval.labels.labelling import JUDGED, Labelling, Unjudged, qrels_from
 from pytest_retrieval_eval.labels.pool import Pool, asked_queries, document_hash, pool_of, query_texts
-from pytest_retrieval_eval.labels.source import JUDGED, Labelling, Unjudged, qrels_from
 from pytest_retrieval_eval.labels.store.rows import Key, text_hash
 from pytest_retrieval_eval.labels.texts import changed_note, today
 from pytest_retrieval_eval.settings import JUDGMENTS

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 from pytest_retrieval_eval.errors import GateError, MeasureError, SettingsError, did_you_mean
 from pytest_retrieval_eval.labels.answers import Metric, answer_score, metric
 from pytest_retrieval_eval.labels.erag import METRIC, Erag
+from pytest_retrieval_eval.labels.labelling import ERAG, Labelling, LabelSource
 from pytest_retrieval_eval.labels.scorable import scorable
-from pytest_retrieval_eval.labels.source import ERAG, Labelling, LabelSource, check_name, source
+from pytest_retrieval_eval.labels.source import check_name, source
 from pytest_retrieval_eval.labels.texts import pool_of
 from pytest_retrieval_eval.measures.evaluate import evaluate
 from pytest_retrieval_eval.measures.names import Measure

@@ -18,7 +18,7 @@ from pytest_retrieval_eval.gates.gate import Gate
 from pytest_retrieval_eval.gates.options import Options
 from pytest_retrieval_eval.gates.target import against, baseline
 from pytest_retrieval_eval.gates.verdict import Verdict
-from pytest_retrieval_eval.labels.source import Labelling, qrels_from
+from pytest_retrieval_eval.labels.labelling import Labelling, qrels_from
 from pytest_retrieval_eval.labels.source import source as source_of
 from pytest_retrieval_eval.measures.evaluate import evaluate
 from pytest_retrieval_eval.reports.text import explain
