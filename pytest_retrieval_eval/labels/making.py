@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pytest_retrieval_eval.labels.source import ERAG, JUDGED, Labelling, LabelSource, check_name, combined, source
+from pytest_retrieval_eval.labels.labelling import ERAG, JUDGED, Labelling, LabelSource
+from pytest_retrieval_eval.labels.source import check_name, combined, source
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
