@@ -62,6 +62,17 @@ class MemoryBench:
         return Measured(measure, self, Options.of(**options))
 
 
+class Collecting(MemoryBench):
+    """A bench that collects the pairs to judge of its gates."""
+
+    def __init__(self, *arguments, **keywords):
+        super().__init__(*arguments, **keywords)
+        self.pairs = []
+
+    def collect(self, pairs):
+        self.pairs += pairs
+
+
 def _run(run, name):
     return run if isinstance(run, Run) else Run.of(run, name=name)
 

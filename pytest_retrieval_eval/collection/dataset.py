@@ -29,6 +29,7 @@ from pytest_retrieval_eval.collection.files import (
 from pytest_retrieval_eval.collection.ids import Ids
 from pytest_retrieval_eval.collection.qrels import Judged, Qrels, QrelsBuilder
 from pytest_retrieval_eval.collection.queries import ID_KEYS, Queries, QueriesBuilder, nfc_twins, roles_of
+from pytest_retrieval_eval.collection.rows import value_of
 from pytest_retrieval_eval.collection.spans import Spans
 from pytest_retrieval_eval.errors import DataError, did_you_mean
 
@@ -129,10 +130,7 @@ class Corpus:
             row = json_value(line, where, expected="one JSON object in each line")
             if not isinstance(row, dict):
                 raise DataError(f"{where}: expected one JSON object in each line, found {excerpt(line)}")
-            key = next((key for key in _DOC_KEYS if key in row), None)
-            if key is None:
-                raise DataError(f"{where}: the document has no '_id'; found the keys {excerpt(list(row))}")
-            doc_id = self._as_id(row[key], where)
+            doc_id = self._as_id(value_of(row, _DOC_KEYS, where, "document"), where)
             if doc_id in left:
                 found[doc_id] = _document(row, where)
                 left.discard(doc_id)

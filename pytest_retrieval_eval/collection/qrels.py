@@ -32,6 +32,7 @@ from pytest_retrieval_eval.collection.files import (
     read_bytes,
 )
 from pytest_retrieval_eval.collection.ids import Ids
+from pytest_retrieval_eval.collection.rows import value_of
 from pytest_retrieval_eval.errors import DataError
 
 if TYPE_CHECKING:
@@ -303,11 +304,13 @@ class QrelsBuilder:
 
     def add_row(self, row: Mapping[str, object], where: str) -> None:
         """One line of JSON Lines: a judgment, or a query with all that is relevant to it."""
-        query_id = _value(row, _QUERY_KEYS, where)
+        expected = "query_id, doc_id and score, or query_id and relevant"
+        query_id = value_of(row, _QUERY_KEYS, where, "row", expected=expected)
         if "relevant" in row:
             self.add_query(query_id, row["relevant"], where)
         else:
-            self.add(query_id, _value(row, _DOC_KEYS, where), _value(row, _GRADE_KEYS, where), where)
+            doc_id, grade = (value_of(row, keys, where, "row", expected=expected) for keys in (_DOC_KEYS, _GRADE_KEYS))
+            self.add(query_id, doc_id, grade, where)
 
     def add_columns(
         self, queries: Sequence[str], docs: Sequence[str], grades: Sequence[float], numbers: Sequence[int]
@@ -556,16 +559,6 @@ def _is_row(line: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return isinstance(row, dict) and any(isinstance(row.get(key), (str, int)) for key in _QUERY_KEYS)
-
-
-def _value(row: Mapping[str, object], keys: tuple[str, ...], where: str) -> object:
-    for key in keys:
-        if key in row:
-            return row[key]
-    raise DataError(
-        f"{where}: the row has the keys {excerpt(list(row))} but no {keys[0]!r}; expected "
-        "query_id, doc_id and score, or query_id and relevant"
-    )
 
 
 def _finite(grade: object, where: str) -> float:

@@ -18,6 +18,7 @@ from pytest_retrieval_eval.collection.files import (
     json_lines,
     lines,
 )
+from pytest_retrieval_eval.collection.rows import value_of
 from pytest_retrieval_eval.errors import DataError, did_you_mean
 
 ID_KEYS = ("_id", "query_id", "id")
@@ -67,7 +68,7 @@ class Queries:
                 builder.add(query_id, {"text": text}, f"{path}:{number}")
         else:
             for number, row in json_lines(path):
-                builder.add(_first(row, ID_KEYS, f"{path}:{number}", "query"), row, f"{path}:{number}")
+                builder.add(value_of(row, ID_KEYS, f"{path}:{number}", "query"), row, f"{path}:{number}")
         return builder.done()
 
     @classmethod
@@ -219,7 +220,7 @@ class QueriesBuilder:
         key = self._ids(query_id, where)
         if key in self._by_id:
             raise DataError(f"{where}: the query id {key!r} stands already at {self._places[key]}; ids are unique")
-        text = _first(row, TEXT_KEYS, where, f"query {key!r}")
+        text = value_of(row, TEXT_KEYS, where, f"query {key!r}")
         if not isinstance(text, str):
             raise DataError(f"{where}: the text of query {key!r} is {excerpt(text)}; expected a string")
         if not _is_unicode(text):
@@ -305,13 +306,6 @@ def _nearest(text: str, known: Collection[str]) -> str:
         if other.strip('"').lower() == text.strip('"').lower():
             return f"did you mean {other}?"
     return did_you_mean(text, known)
-
-
-def _first(row: Mapping[str, object], keys: tuple[str, ...], where: str, what: str) -> object:
-    for key in keys:
-        if key in row:
-            return row[key]
-    raise DataError(f"{where}: the {what} has no {keys[0]!r}; found the keys {excerpt(list(row))}")
 
 
 def _fields(row: Mapping[str, object], name: str, key: str, where: str) -> Mapping[str, object]:

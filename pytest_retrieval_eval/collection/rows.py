@@ -76,10 +76,17 @@ def _cells(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
         raise DataError(f"{path}:{begin}: the table cannot be read ({error})") from None
 
 
-def value_of(row: Mapping[str, Any], keys: Sequence[str], where: str, what: str, others: Iterable[str] = ()) -> Any:
+def value_of(
+    row: Mapping[str, Any],
+    keys: Sequence[str],
+    where: str,
+    what: str,
+    others: Iterable[str] = (),
+    expected: str = "",
+) -> Any:
     """The value under the first of some keys; where there is none, an error that knows what was mistyped.
 
-    ``others`` are keys of such a row that mean something else.
+    ``others`` are keys of such a row that mean something else, ``expected`` says what a row has.
     """
     for key in keys:
         if key in row:
@@ -87,7 +94,8 @@ def value_of(row: Mapping[str, Any], keys: Sequence[str], where: str, what: str,
     taken = set(others)
     mistyped = did_you_mean(keys[0], [key for key in row if key not in taken])
     hint = f"; is {mistyped[len('did you mean ') : -1]!r} meant to be it?" if mistyped.startswith("did") else ""
-    raise DataError(f"{where}: the {what} has no {keys[0]!r}{hint}; found the keys {excerpt(list(row))}")
+    tail = f"; expected {expected}" if expected else ""
+    raise DataError(f"{where}: the {what} has no {keys[0]!r}{hint}; found the keys {excerpt(list(row))}{tail}")
 
 
 def offset(value: object, *, of_text: bool) -> int | None:

@@ -34,6 +34,7 @@ from pytest_retrieval_eval.collection.files import (
 from pytest_retrieval_eval.collection.hits import Hit, read_hits
 from pytest_retrieval_eval.collection.lists import Lists
 from pytest_retrieval_eval.collection.located import RankOrder
+from pytest_retrieval_eval.collection.rows import value_of
 from pytest_retrieval_eval.collection.scoremaps import ScoreMaps
 from pytest_retrieval_eval.collection.traces import Call, merged_hits, read_calls, read_trace_rows, totals
 from pytest_retrieval_eval.collection.trec import TrecFile
@@ -371,11 +372,11 @@ def _read_rows(path: PathLike) -> Backing:
     first: dict[tuple[str, str], int] = {}
     for number, row in json_lines(path):
         where = f"{path}:{number}"
-        query_id = json_id(_value(row, _QUERY_KEYS, "query_id", where), where)
-        doc_id = json_id(_value(row, _DOC_KEYS, "doc_id", where), where)
-        if "score" not in row:
-            raise DataError(f"{where}: no score in {excerpt(row)}; expected query_id, doc_id and score")
-        score = json_number(row["score"], where, "score")
+        query_id, doc_id, score = (
+            value_of(row, keys, where, "row", expected="query_id, doc_id and score")
+            for keys in (_QUERY_KEYS, _DOC_KEYS, ("score",))
+        )
+        query_id, doc_id, score = json_id(query_id, where), json_id(doc_id, where), json_number(score, where, "score")
         if (query_id, doc_id) in first:
             raise DataError(
                 f"{where}: query {query_id!r} has document {doc_id!r} a second time "
@@ -384,13 +385,6 @@ def _read_rows(path: PathLike) -> Backing:
         first[query_id, doc_id] = number
         maps.setdefault(query_id, {})[doc_id] = score
     return ScoreMaps(maps)
-
-
-def _value(row: Mapping[str, object], keys: Sequence[str], name: str, where: str) -> object:
-    for key in keys:
-        if key in row:
-            return row[key]
-    raise DataError(f"{where}: no {name} in {excerpt(row)}; expected query_id, doc_id and score")
 
 
 def _read_json(path: PathLike) -> Backing:

@@ -170,19 +170,12 @@ def _holes(ranks: JudgedRanks, cutoff: int | None) -> tuple[Ints, Ints]:
 def _with_rows(ranks: JudgedRanks, query: Ints, rank: Ints, grade: float) -> JudgedRanks:
     """The table with more rows, all of one grade; what the qrels say of each query stays as it is."""
     every = np.concatenate((ranks.rank, rank))
-    return JudgedRanks(
-        ranks.facts,
-        np.concatenate((ranks.query, query)),
-        every,
-        np.concatenate((ranks.grade, np.full(len(rank), grade))),
-        every,
-        every,
-        returned=ranks.returned,
-        in_run=ranks.in_run,
-        ties=ranks.ties,
-        unknown=ranks.unknown,
-        scale=ranks.scale,
-        trec=ranks.trec,
+    return ranks.with_columns(
+        query=np.concatenate((ranks.query, query)),
+        rank=every,
+        grade=np.concatenate((ranks.grade, np.full(len(rank), grade))),
+        tie_first=every,
+        tie_last=every,
     )
 
 

@@ -152,6 +152,12 @@ class Relevant:
         self.first: Ints = read_only(first)
 
 
+_COLUMNS = (
+    *("facts", "query", "rank", "grade", "tie_first", "tie_last"),
+    *("returned", "in_run", "ties", "unknown", "scale", "trec"),
+)
+
+
 class JudgedRanks:
     """Where a run ranks the judged documents: rows of (query, rank, grade, tie group), and facts per query.
 
@@ -295,20 +301,8 @@ class JudgedRanks:
         new = heads(query, first)
         starts = np.flatnonzero(new)
         place = np.arange(len(order)) - starts[np.cumsum(new) - 1]
-        return JudgedRanks(
-            self.facts,
-            query,
-            first + place if best else last - place,
-            self.grade[order],
-            first,
-            last,
-            returned=self.returned,
-            in_run=self.in_run,
-            ties=self.ties,
-            unknown=self.unknown,
-            scale=self.scale,
-            trec=self.trec,
-        )
+        rank = first + place if best else last - place
+        return self.with_columns(query=query, rank=rank, grade=self.grade[order], tie_first=first, tie_last=last)
 
     def condensed(self) -> JudgedRanks:
         """The lists without their unjudged documents. With ``trec`` a negative grade is no judgment."""
@@ -365,21 +359,7 @@ class JudgedRanks:
 
     def with_beside(self, beside: object) -> JudgedRanks:
         """The same table with what measures of another kind of evidence read."""
-        return JudgedRanks(
-            self.facts,
-            self.query,
-            self.rank,
-            self.grade,
-            self.tie_first,
-            self.tie_last,
-            returned=self.returned,
-            in_run=self.in_run,
-            ties=self.ties,
-            unknown=self.unknown,
-            scale=self.scale,
-            trec=self.trec,
-            beside=beside,
-        )
+        return self.with_columns(beside=beside)
 
     def reordered(self, pool: int | None = None) -> JudgedRanks:
         """The top ``pool`` of each list (all of it: None) in the best order: by falling grade, unjudged ones last.
@@ -390,39 +370,19 @@ class JudgedRanks:
         def build() -> JudgedRanks:
             size = self.returned[self.query] if pool is None else np.minimum(self.returned[self.query], pool)
             inside = self.rank <= size
-            return JudgedRanks(
-                self.facts,
-                self.query,
-                self.rank,
-                self.grade,
-                np.where(inside, 1, self.rank),
-                np.where(inside, size, self.rank),
-                returned=self.returned,
-                in_run=self.in_run,
-                ties=self.returned,
-                unknown=self.unknown,
-                scale=self.scale,
-                trec=self.trec,
-            ).best()
+            first, last = np.where(inside, 1, self.rank), np.where(inside, size, self.rank)
+            return self.with_columns(tie_first=first, tie_last=last, ties=self.returned).best()
 
         return self.share(("reordered", pool), build)
 
     def graded(self, facts: Facts, grade: Floats) -> JudgedRanks:
         """The same places with other grades, which are levels."""
-        return JudgedRanks(
-            facts,
-            self.query,
-            self.rank,
-            grade,
-            self.tie_first,
-            self.tie_last,
-            returned=self.returned,
-            in_run=self.in_run,
-            ties=self.ties,
-            unknown=self.unknown,
-            trec=self.trec,
-            end=self.end,
-        )
+        return self.with_columns(facts=facts, grade=grade, scale="levels", end=self.end)
+
+    def with_columns(self, **columns: Any) -> JudgedRanks:
+        """The same table with these columns for its own; ``end`` and ``beside`` are None unless given."""
+        same = {name: getattr(self, name) for name in _COLUMNS}
+        return JudgedRanks(**(same | columns))
 
     def _with(
         self,
@@ -436,19 +396,14 @@ class JudgedRanks:
         end: int | None = None,
     ) -> JudgedRanks:
         """These rows at other ranks, in lists of another length."""
-        return JudgedRanks(
-            self.facts,
-            self.query[keep],
-            rank,
-            self.grade[keep],
-            first,
-            last,
+        return self.with_columns(
+            query=self.query[keep],
+            rank=rank,
+            grade=self.grade[keep],
+            tie_first=first,
+            tie_last=last,
             returned=read_only(returned),
-            in_run=self.in_run,
             ties=read_only(ties),
-            unknown=self.unknown,
-            scale=self.scale,
-            trec=self.trec,
             end=end,
         )
 

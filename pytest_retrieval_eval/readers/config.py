@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pkgutil
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -167,14 +167,19 @@ _KINDS: dict[str, Callable[[Mapping[str, object], Path | None], Reader]] = {
 
 def register(name: str, make: Callable[[Mapping[str, object]], Reader]) -> bool:
     """Add a kind of reader: ``make`` gets its settings without ``kind``. A name that is taken is a SettingsError."""
-    if not isinstance(name, str) or not name.isidentifier() or not callable(make):
-        raise SettingsError(
-            f"a kind of reader is a name and a function of its settings, not {excerpt(name)} and {excerpt(make)}"
-        )
-    if name in _KINDS:
-        raise SettingsError(f"there is a kind of reader {name!r} already; give yours another name")
+    check_new_kind("reader", name, make, _KINDS)
     _KINDS[name] = lambda settings, root: make(settings)
     return True
+
+
+def check_new_kind(what: str, name: object, make: object, known: Container[object]) -> None:
+    """Refuse a kind of reader (or of judge: ``what``) that is no name with a function, or whose name is taken."""
+    if not isinstance(name, str) or not name.isidentifier() or not callable(make):
+        raise SettingsError(
+            f"a kind of {what} is a name and a function of its settings, not {excerpt(name)} and {excerpt(make)}"
+        )
+    if name in known:
+        raise SettingsError(f"there is a kind of {what} {name!r} already; give yours another name")
 
 
 def unregister(name: str) -> None:

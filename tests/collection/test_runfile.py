@@ -262,9 +262,12 @@ def test_json_lines_have_one_hit_each(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"query_id": "1", "doc_id": "a"}\n', r":1: no score in"),
-        ('{"query_id": "1", "score": 1}\n', r":1: no doc_id in"),
-        ('{"query_id": "1", "doc_id": "a", "score": 1}\n{"doc_id": "a", "score": 1}\n', r":2: no query_id in"),
+        ('{"query_id": "1", "doc_id": "a"}\n', r":1: the row has no 'score'; .*; expected query_id, doc_id and score"),
+        ('{"query_id": "1", "score": 1}\n', r":1: the row has no 'doc_id'; found the keys \['query_id', 'score'\]"),
+        (
+            '{"query_id": "1", "doc_id": "a", "score": 1}\n{"doc_id": "a", "score": 1}\n',
+            r":2: the row has no 'query_id'",
+        ),
         ('{"query_id": "1", "doc_id": "a", "score": "1"}\n', r":1: the score is '1'"),
         ('{"query_id": "1", "doc_id": "a", "score": 1}\n' * 2, r":2: .*second time \(the first: line 1\)"),
         ('{"1": {"a": 1, "a": 2}}', r"the key 'a' stands twice"),

@@ -5,24 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from gates_support import MemoryBench
+from gates_support import Collecting, MemoryBench
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.errors import SettingsError
 from pytest_retrieval_eval.gates.tojudge import Pair, merged, stage, staged, write
-
-
-class Collecting(MemoryBench):
-    """A bench that collects the pairs of its gates."""
-
-    def __init__(self, *arguments, **keywords):
-        super().__init__(*arguments, **keywords)
-        self.pairs = []
-
-    def collect(self, pairs):
-        self.pairs += pairs
 
 
 def bench():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from gates_support import MemoryBench
+from gates_support import Collecting
 
 from pytest_retrieval_eval.collection.dataset import Dataset, Document
 from pytest_retrieval_eval.collection.qrels import Qrels
@@ -47,17 +47,13 @@ def judge(store, hits, dataset=None, made=JUDGE):
     return fill_judgments(store, made, pairs)
 
 
-class Bench(MemoryBench):
+class Bench(Collecting):
     def __init__(self, store, candidate=GOOD, baseline=BAD, dataset=None, **more):
         super().__init__(dataset or dataset_of(), candidate, baseline, **more)
         self.judged = Judged(store, fill="judge it")
-        self.pairs = []
 
     def labels(self, name, options):
         return self.judged if name == "judged" else source(name)
-
-    def collect(self, pairs):
-        self.pairs += pairs
 
 
 LABELS = {"labels": "judged"}

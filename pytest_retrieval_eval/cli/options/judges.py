@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_retrieval_eval.cli.options.command import Command, Parser
 from pytest_retrieval_eval.cli.options.shared import (
-    add_cache_folder,
+    add_cache,
     add_depth,
     add_json,
     add_judgments,
@@ -65,7 +65,7 @@ def _add_judge(parser: Parser) -> None:
 
 
 def _add_replies(parser: Parser) -> None:
-    add_cache_folder(parser, "replies of a judge in a file of settings")
+    add_cache(parser, "replies of a judge in a file of settings")
     parser.set_defaults(cache=None, cache_mode=None)  # what is given for a judge in Python is refused
     add_plugin(parser, _PLUGGED)
 

@@ -4,49 +4,40 @@ from __future__ import annotations
 
 from pytest_retrieval_eval.cli.options.command import Command, Parser
 from pytest_retrieval_eval.cli.options.shared import (
-    add_cache_folder,
+    add_cache,
     add_json,
+    add_place_of_cache,
     add_plugin,
     add_study,
     count,
     positive,
     share,
 )
-from pytest_retrieval_eval.settings import CACHE
 
 _PLUGGED = "kinds of readers"
 
 
-def _add_place_of_cache(parser: Parser) -> None:
-    parser.add_argument(
-        "--cache",
-        default=CACHE,
-        metavar="DIR",
-        help=f"The folder of the cache, as in the ini value retrieval_cache (default: {CACHE}).",
-    )
-
-
 def _add_stats(parser: Parser) -> None:
-    _add_place_of_cache(parser)
+    add_place_of_cache(parser)
     add_json(parser)
 
 
 def _add_gc(parser: Parser) -> None:
-    _add_place_of_cache(parser)
+    add_place_of_cache(parser)
     add = parser.add_argument
     add("--unused-for", type=count, metavar="DAYS", help="Those that were not looked up for so many days.")
     add("--reader", metavar="DIGEST", help="Those of the reader whose digest begins so; with --unused-for, of both.")
 
 
 def _add_verify(parser: Parser) -> None:
-    _add_place_of_cache(parser)
+    add_place_of_cache(parser)
     parser.add_argument(
         "--delete", action="store_true", help="Delete those that are damaged; they are read again when needed."
     )
 
 
 def _add_selfcheck(parser: Parser) -> None:
-    _add_place_of_cache(parser)
+    add_place_of_cache(parser)
     add = parser.add_argument
     add(
         "--reader",
@@ -60,7 +51,7 @@ def _add_selfcheck(parser: Parser) -> None:
 
 
 def _add_shared_place(parser: Parser) -> None:
-    _add_place_of_cache(parser)
+    add_place_of_cache(parser)
     parser.add_argument("place", metavar="URL", help="A folder, or a URL that fsspec knows.")
 
 
@@ -110,7 +101,7 @@ def _add_correlate(parser: Parser) -> None:
         metavar="N",
         help="Leave out up to N queries of which a reader or retriever failed (default: 0, an error).",
     )
-    add_cache_folder(parser)
+    add_cache(parser)
     add("--plot", metavar="FILE.svg", help="Also draw the correlations, their intervals and ceilings.")
     add_plugin(parser, f"{_PLUGGED}, metrics of answers and measures")
 
@@ -173,7 +164,7 @@ def _add_questions(parser: Parser) -> None:
     )
     add_plugin(parser, _PLUGGED)
     add("--prompt", metavar="FILE", help="A template of your own: {passage}, {fence}, and perhaps {questions}.")
-    add_cache_folder(parser, "replies")
+    add_cache(parser, "replies")
     add_json(parser)
 
 

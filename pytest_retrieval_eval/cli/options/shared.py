@@ -166,7 +166,7 @@ def add_labels(parser: Parser) -> None:
         metavar="NAME",
         help="How the reader's answers are held against the gold answers: em (default), f1, rouge_l or accuracy.",
     )
-    add_cache_folder(parser)
+    add_cache(parser)
 
 
 def add_failures(parser: Parser) -> None:
@@ -193,11 +193,16 @@ def add_json(parser: Parser) -> None:
     parser.add_argument("--json", action="store_true", help="Print one JSON document instead of text.")
 
 
-def add_cache_folder(parser: Parser, kept: str = "readings") -> None:
-    """--cache, --cache-mode: where readings (or replies) are kept."""
+def add_place_of_cache(parser: Parser, kept: str = "readings") -> None:
+    """--cache: where readings (or replies) are kept."""
     parser.add_argument(
         "--cache", default=CACHE, metavar="DIR", help=f"The folder in which {kept} are kept (default: {CACHE})."
     )
+
+
+def add_cache(parser: Parser, kept: str = "readings") -> None:
+    """--cache and --cache-mode."""
+    add_place_of_cache(parser, kept)
     parser.add_argument(
         "--cache-mode",
         choices=CACHE_MODES,

@@ -13,7 +13,7 @@ from pytest_retrieval_eval.labels.judging.judges import ServerJudge, VoteJudge
 from pytest_retrieval_eval.labels.judging.prompts import JudgeExample, JudgePrompt
 from pytest_retrieval_eval.labels.judging.replies import Scale
 from pytest_retrieval_eval.readers.cache import ReadingCache
-from pytest_retrieval_eval.readers.config import check_keys, parameters, server_arguments
+from pytest_retrieval_eval.readers.config import check_keys, check_new_kind, parameters, server_arguments
 from pytest_retrieval_eval.readers.server import ServerReader
 
 
@@ -61,12 +61,7 @@ _PARTS = ("identity", "scale", "floating", "grade", "close")
 
 def register(name: str, make: Callable[[Mapping[str, object]], Judge]) -> bool:
     """Add a kind of judge: ``make`` gets its settings without ``kind``. A name that is taken is a SettingsError."""
-    if not isinstance(name, str) or not name.isidentifier() or not callable(make):
-        raise SettingsError(
-            f"a kind of judge is a name and a function of its settings, not {excerpt(name)} and {excerpt(make)}"
-        )
-    if name in _KINDS:
-        raise SettingsError(f"there is a kind of judge {name!r} already; give yours another name")
+    check_new_kind("judge", name, make, _KINDS)
     _KINDS[name] = lambda settings, root, cache: _made(name, make, settings)
     return True
 
