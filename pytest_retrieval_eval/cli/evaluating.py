@@ -88,7 +88,7 @@ def evaluate_run(arguments: argparse.Namespace, console: Console) -> int:
             unit=arguments.unit,
             chunks=dataset.chunks if arguments.unit or wanted or access else None,
             spans=spans,
-            corpus=dataset.corpus if access else None,
+            corpus=dataset.corpus if access or wanted else None,
             stages=read_stages(arguments.stages) if arguments.stages else None,
         )
         score = evaluation.scores

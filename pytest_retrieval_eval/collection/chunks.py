@@ -37,7 +37,8 @@ class Chunks:
     """Chunks in columns, in the order of their file; immutable.
 
     ``ids`` has the id of each chunk, ``doc`` (int64) the place of its document in ``doc_ids``, ``start`` and
-    ``end`` (int64, code points, end exclusive) are -1 and ``text`` is None where nobody says.
+    ``end`` (int64, code points, end exclusive) are -1 and ``text`` is None where nobody says. ``places`` has the line
+    of each chunk in its file.
 
     >>> chunks = Chunks.of({"guide#1": "guide", "guide#2": Chunk("guide", 120, 480)})
     >>> chunks.document_of("guide#2"), chunks.document_of("unknown"), len(chunks)
@@ -48,6 +49,7 @@ class Chunks:
 
     __slots__ = (
         "__weakref__",
+        "_agreed",
         "_corpus",
         "_index",
         "_placed",
@@ -55,6 +57,7 @@ class Chunks:
         "doc_ids",
         "end",
         "ids",
+        "places",
         "source",
         "start",
         "text",
@@ -71,15 +74,17 @@ class Chunks:
         text: Sequence[str | None],
         source: str,
         *,
+        places: Sequence[str | int] = (),
         unplaced: Mapping[str, str] | None = None,
     ) -> None:
         for column in (doc, start, end):
             column.flags.writeable = False
         self.ids, self.doc_ids, self.text = tuple(ids), tuple(doc_ids), tuple(text)
         self.doc, self.start, self.end = doc, start, end
-        self.source = source
+        self.source, self.places = source, places
         self.unplaced = unplaced or {}
         self._corpus: Corpus | None = None
+        self._agreed: set[int] = set()  # rows whose text stands at their offsets
         self._placed: Chunks | None = None
         self._index: dict[str, int] | None = None
 
@@ -98,6 +103,7 @@ class Chunks:
             chunk_id = value_of(row, _CHUNK_KEYS, where, "chunk", _KEYS)
             doc_id = value_of(row, _DOC_KEYS, where, "chunk", _KEYS)
             made.add(chunk_id, doc_id, row.get("start"), row.get("end"), row.get("text"), where, of_text=table)
+            made.places.append(place)
         if not made.ids:
             raise DataError(f"{path}: the file has no chunk; expected one JSON object in each line")
         return made.done()
@@ -143,9 +149,30 @@ class Chunks:
         return made.done()
 
     def within(self, corpus: Corpus) -> Chunks:
-        """The same table, which can look in this corpus for the chunks that have a text and no offsets."""
-        made = Chunks(self.ids, self.doc_ids, self.doc, self.start, self.end, self.text, self.source)
+        """The same table, which can look in this corpus for the chunks that have a text and no offsets, and hold the
+        text of the others against it.
+        """
+        if self._corpus is corpus:
+            return self
+        made = self.at(self.start, self.end, self.unplaced)
         made._corpus = corpus
+        return made
+
+    def at(self, start: Ints, end: Ints, unplaced: Mapping[str, str]) -> Chunks:
+        """The same chunks, those that had no offsets at the ones that were found for them."""
+        made = Chunks(
+            self.ids,
+            self.doc_ids,
+            self.doc,
+            start,
+            end,
+            self.text,
+            self.source,
+            places=self.places,
+            unplaced=unplaced,
+        )
+        made._corpus = self._corpus
+        made._agreed = self._agreed.union(np.flatnonzero(self.start < 0).tolist())
         return made
 
     def located(self, corpus: Corpus) -> tuple[Chunks, Locating]:
@@ -173,6 +200,49 @@ class Chunks:
             )
             self._placed = self if self._corpus is None or not lacks else self.located(self._corpus)[0]
         return self._placed
+
+    @property
+    def checkable(self) -> bool:
+        """Whether any text of the table can be held against a corpus."""
+        return self._corpus is not None and any(text is not None for text in self.text)
+
+    def check(self, rows: Ints, user: str) -> None:
+        """Raise DataError where one of these chunks says offsets and a text, and the corpus has another text there.
+
+        ``user`` names what uses them, as a sentence does. Nothing is checked where the corpus is not known (`within`),
+        or lacks the document.
+
+        >>> from pytest_retrieval_eval import Corpus
+        >>> table = Chunks.of({"g#1": Chunk("guide", 0, 7, "14 days")})
+        >>> table = table.within(Corpus.of({"guide": "Refunds take 14 days."}))
+        >>> table.check(np.array([0]), "run main returns")
+        Traceback (most recent call last):
+        pytest_retrieval_eval.errors.DataError: chunks: the chunk 'g#1' is 0-7 of 'guide', where 'Refunds' stands, ...
+        """
+        if self._corpus is None:
+            return
+        both = [row for row in np.unique(rows).tolist() if self.text[row] is not None and self.start[row] >= 0]
+        new = [row for row in both if row not in self._agreed]
+        if not new:
+            return
+        from pytest_retrieval_eval.collection.agreement import Part, refuse_contradictions
+
+        columns = self.doc[new].tolist(), self.start[new].tolist(), self.end[new].tolist()
+        parts = [
+            Part(self.ids[row], self.doc_ids[doc], start, end, self.text[row] or "")
+            for row, doc, start, end in zip(new, *columns, strict=True)
+        ]
+        refuse_contradictions(
+            parts, self._corpus, lambda number: self.where(new[number]), f"of {len(both)} chunks that {user}"
+        )
+        self._agreed.update(new)
+
+    def where(self, row: int) -> str:
+        """Where a chunk stands: ``file:line`` where it was read from a file."""
+        if not self.places:
+            return self.source
+        place = self.places[row]
+        return place if isinstance(place, str) else f"{self.source}:{place}"
 
     def has_at(self, chunk_id: str, doc_id: str, start: int, end: int) -> bool:
         """Whether the table has the chunk at this place: not only its id, which other chunks may have had before.
@@ -238,6 +308,7 @@ class _Builder:
         self._doc: list[int] = []
         self._offsets: list[tuple[int, int]] = []
         self._text: list[str | None] = []
+        self.places: list[str | int] = []
 
     def add(
         self, chunk_id: object, doc_id: object, start: Any, end: Any, text: Any, where: str, *, of_text: bool = False
@@ -255,7 +326,14 @@ class _Builder:
     def done(self) -> Chunks:
         start, end = np.array(self._offsets, np.int64).reshape(-1, 2).T.copy()
         return Chunks(
-            tuple(self.ids), tuple(self._docs), np.array(self._doc, np.int64), start, end, self._text, self.source
+            tuple(self.ids),
+            tuple(self._docs),
+            np.array(self._doc, np.int64),
+            start,
+            end,
+            self._text,
+            self.source,
+            places=self.places,
         )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pytest_retrieval_eval.collection.agreement import refuse_contradicting_hits
 from pytest_retrieval_eval.collection.columns import Chunks as Parts
 from pytest_retrieval_eval.collection.columns import Columns
 from pytest_retrieval_eval.collection.files import excerpt
@@ -17,6 +18,7 @@ from pytest_retrieval_eval.errors import DataError
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.chunks import Chunks
+    from pytest_retrieval_eval.collection.dataset import Corpus
     from pytest_retrieval_eval.collection.run import Run
 
 _NO_LIMIT = np.iinfo(np.int64).max
@@ -46,19 +48,21 @@ def extents(
     query_ids: Collection[str] | None = None,
     depth: int | None = None,
     lengths: Mapping[str, int] | None = None,
+    corpus: Corpus | None = None,
 ) -> Extents:
     """Where the hits of a run lie: what a hit itself says counts, else what the chunk table says of its id.
 
     A hit of which nothing says the document or the offsets raises DataError, unless it was not asked for: its
     query is not among ``query_ids``, or it stands below ``depth``. So does a hit that ends beyond its document, where
-    ``lengths`` has that: its offsets are of another text.
+    ``lengths`` has that: its offsets are of another text; and one whose text, in the table or the traces, is not what
+    the ``corpus`` has at its offsets.
 
     >>> from pytest_retrieval_eval import Chunk, Chunks, Run
     >>> found = extents(Run.of({"q": ["b", "a"]}), Chunks.of({"a": Chunk("guide", 0, 9), "b": Chunk("guide", 9, 20)}))
     >>> found.start.tolist(), found.end.tolist(), found.doc_ids
     ([9, 0], [20, 9], ('guide',))
     """
-    found = _extents(run, chunks, None if query_ids is None else frozenset(query_ids), depth)
+    found = _extents(run, chunks, None if query_ids is None else frozenset(query_ids), depth, corpus)
     if lengths:
         limits = np.array([lengths.get(doc_id, _NO_LIMIT) for doc_id in (*found.doc_ids, "")], np.int64)
         beyond = np.flatnonzero(found.end > limits[found.doc])
@@ -87,7 +91,8 @@ def beyond_end(where: str, hit: str, doc_id: str, end: int, length: int) -> Data
 def with_offsets(run: Run, chunks: Chunks | None) -> Run:
     """The same run, whose hits say themselves which part of which document they are, as far as the table knows.
 
-    Stored so, a run stays what it is when the documents are cut anew. A hit's own word counts.
+    Stored so, a run stays what it is when the documents are cut anew. A hit's own word counts. Offsets at which the
+    corpus has another text than the table are a DataError: the run keeps no text by which that could be seen later.
 
     >>> from pytest_retrieval_eval import Chunk, Chunks, Run
     >>> with_offsets(Run.of({"q": ["a"]}), Chunks.of({"a": Chunk("guide", 0, 9)})).ranking("q").end
@@ -101,7 +106,7 @@ def with_offsets(run: Run, chunks: Chunks | None) -> Run:
     rows = len(columns.docs)
     doc: list[str | None] = [None] * rows if said is None else list(said.doc_id)
     start, end = (np.full(rows, -1, np.int64) if said is None else column.copy() for column in _both(said))
-    changed = False
+    taken: list[int] = []
     for row, hit in enumerate(columns.docs.strings()):
         place = chunks.row_of(hit)
         if place is None or start[row] >= 0:
@@ -109,8 +114,9 @@ def with_offsets(run: Run, chunks: Chunks | None) -> Run:
         table_doc = chunks.doc_ids[int(chunks.doc[place])]
         if doc[row] in (None, table_doc):
             doc[row], start[row], end[row] = table_doc, chunks.start[place], chunks.end[place]
-            changed = True
-    return run.with_columns(replace(columns, chunks=Parts(doc, start, end))) if changed else run
+            taken.append(place)
+    chunks.check(np.array(taken, np.int64), f"{run.called} returns")
+    return run.with_columns(replace(columns, chunks=Parts(doc, start, end))) if taken else run
 
 
 def _both(said: Parts | None) -> tuple[Ints, Ints]:
@@ -119,9 +125,13 @@ def _both(said: Parts | None) -> tuple[Ints, Ints]:
 
 
 @lru_cache(maxsize=8)
-def _extents(run: Run, chunks: Chunks | None, query_ids: frozenset[str] | None, depth: int | None) -> Extents:
+def _extents(
+    run: Run, chunks: Chunks | None, query_ids: frozenset[str] | None, depth: int | None, corpus: Corpus | None
+) -> Extents:
     """Found once for the gates that measure the same run."""
     columns = run.columns()
+    if chunks is not None and corpus is not None:
+        chunks = chunks.within(corpus)
     bounds, said = columns.bounds, columns.chunks
     docs: dict[str, int] = {} if chunks is None else {name: i for i, name in enumerate(chunks.doc_ids)}
     doc, start, end = (np.full(len(columns.docs), -1, np.int64) for _ in range(3))
@@ -159,7 +169,27 @@ def _extents(run: Run, chunks: Chunks | None, query_ids: frozenset[str] | None, 
         start[row], end[row] = first, last
     for column in (doc, start, end):
         column.flags.writeable = False
-    return Extents(columns.query_ids, bounds, tuple(docs), doc, start, end)
+    found = Extents(columns.query_ids, bounds, tuple(docs), doc, start, end)
+    _refuse_contradictions(run, chunks, found, query_ids, corpus)
+    return found
+
+
+def _refuse_contradictions(
+    run: Run, chunks: Chunks | None, found: Extents, query_ids: frozenset[str] | None, corpus: Corpus | None
+) -> None:
+    """Refuse offsets at which the corpus has another text than the chunk table, or the traces of the run, say."""
+    if chunks is not None and chunks.checkable:
+        rows = np.flatnonzero(found.start >= 0)
+        places = np.array([_place(chunks.row_of(hit)) for hit in run.columns().docs.strings(rows)], np.int64)
+        rows, places = rows[places >= 0], places[places >= 0]
+        # A hit that lies elsewhere than the chunk of its id is no such chunk.
+        same = (chunks.start[places] == found.start[rows]) & (chunks.end[places] == found.end[rows])
+        same &= chunks.doc[places] == found.doc[rows]
+        chunks.check(places[same], f"{run.called} returns")
+    if corpus is not None and run.calls:
+        calls = {query: calls for query, calls in run.calls.items() if query_ids is None or query in query_ids}
+        hits = {query: [hit for call in several for hit in call.hits] for query, several in calls.items()}
+        refuse_contradicting_hits(hits, corpus, f"hits of the traces of {run.called}")
 
 
 def _number(docs: dict[str, int], name: str | None) -> int:

@@ -29,6 +29,12 @@ _STRIDE = _SHINGLE = 16
 _MANY = 64  # places of one shingle beyond which a plain search is quicker
 _BODY = 32  # characters (without white space) of a passage that must stand in the document when the rest is cut off
 _LONG_BODY = 64  # from which on it does not matter how much is cut off
+_CHANCE = 8  # characters at either end of a body that may be there by chance
+_PIECE = 6  # letters and digits that are looked for together in a text that was tidied
+_SOME, _MOST = (
+    0.25,
+    0.9,
+)  # of these, where nothing of the text stands anywhere as it is; where some of it stands elsewhere
 _IS_SPACE = np.array([chr(code).isspace() for code in range(0x3002)])  # by code; the last stands for all above
 
 Codes = npt.NDArray[np.uint32]
@@ -156,6 +162,32 @@ class Source:
             return Place("ambiguous", times=len(places))
         return self._body(wanted, passage)
 
+    def holds(self, passage: str, start: int, end: int) -> bool:
+        """Whether a passage is that of ``start`` to ``end``, but for what `find` forgives and for what a chunker does.
+
+        It may have a header, a footer or the end of its neighbours around it, be cut short, or be tidied as no place
+        of the document is. A passage that stands in the document as it is stands there and nowhere else.
+
+        >>> source = Source("Refunds take 14 days.  Contact us.")
+        >>> source.holds("Refunds: 14 days. Contact us.", 13, 34), source.holds("Contact us.", 0, 11)
+        (True, False)
+        """
+        if self.text[start:end] == passage:
+            return True
+        wanted, here = plain(passage).text, plain(self.text[start:end]).text
+        if not wanted or wanted in here:
+            return True
+        if here and here in wanted:
+            return True
+        if self.all(wanted):
+            return False  # what stands elsewhere as it is has nothing around it
+        first, last = self._longest(wanted)
+        if not _is_body(last - first, len(wanted)):
+            return _alike(passage, self.text[start:end]) >= _SOME
+        # The end of a header may be, by chance, what stands before the passage.
+        core = wanted[first + _CHANCE : last - _CHANCE]
+        return core in here or _alike(passage, self.text[start:end]) >= _MOST
+
     def all(self, wanted: str) -> list[int]:
         """Every place of a passage in ``plain``, itself without what is forgiven."""
         text = self.plain.text
@@ -188,7 +220,7 @@ class Source:
         """The place of a passage without its head and tail."""
         first, last = self._longest(wanted.text)
         size = last - first
-        if size < _BODY or (2 * size < len(wanted.text) and size < _LONG_BODY):
+        if not _is_body(size, len(wanted.text)):
             return Place("absent")
         places = self.all(wanted.text[first:last])
         if len(places) > 1:
@@ -211,6 +243,23 @@ class Source:
                 further = max(further, last - _SHINGLE + 1)
             at = further
         return best
+
+
+def _is_body(size: int, length: int) -> bool:
+    """Whether a stretch of a passage is what it is about, and the rest is what was put around it."""
+    return size >= _BODY and (2 * size >= length or size >= _LONG_BODY)
+
+
+def _alike(passage: str, there: str) -> float:
+    """How much of what a passage says stands there, from 0 to 1, whatever its case, punctuation and signs."""
+    wanted, here = _tidied(passage), _tidied(there)
+    pieces = {wanted[at : at + _PIECE] for at in range(max(len(wanted) - _PIECE + 1, 1))}
+    return sum(piece in here for piece in pieces) / len(pieces)
+
+
+def _tidied(text: str) -> str:
+    """Letters and digits alone, in one case."""
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text).casefold()))
 
 
 def common(one: str, i: int, two: str, j: int) -> int:
@@ -309,5 +358,4 @@ def located(chunks: Chunks, corpus: Corpus) -> tuple[Chunks, Locating]:
                 "ambiguous": f"its text stands in {place.times} places of {doc_id!r}",
                 "absent": f"its text does not stand in {doc_id!r}",
             }.get(place.status, f"the corpus has no document {doc_id!r}")
-    table = Chunks(chunks.ids, chunks.doc_ids, chunks.doc, start, end, chunks.text, chunks.source, unplaced=why)
-    return table, Locating(places)
+    return chunks.at(start, end, why), Locating(places)

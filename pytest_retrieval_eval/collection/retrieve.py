@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from itertools import cycle, islice
 from typing import TYPE_CHECKING, Any
 
+from pytest_retrieval_eval.collection.agreement import refuse_contradicting_hits
 from pytest_retrieval_eval.collection.files import excerpt
 from pytest_retrieval_eval.collection.hits import Hit, is_scores, read_hits
 from pytest_retrieval_eval.collection.queries import Queries
@@ -68,7 +69,8 @@ def from_retriever(
 
     ``texts`` keeps the texts that hits come with in the run (``Run.texts``); two texts under one id are a DataError.
     With a ``corpus``, hits that say their document and have a text, but do not say where it stands, are looked
-    for there (see ``Chunks.located``); what came of it is in the run's header, under ``located``.
+    for there (see ``Chunks.located``); what came of it is in the run's header, under ``located``. A hit whose text is
+    not what the corpus has at the offsets that it says is a DataError.
 
     An exception of the retriever is kept in ``Run.errors`` and is never a score. An answer that cannot be
     read (a set, a hit without id, a NaN score, a batch of the wrong length) raises DataError at once. The run
@@ -130,7 +132,11 @@ def _units(texts: list[tuple[str, str]], size: int) -> list[Unit]:
 
 
 def _place(found: dict[str, list[Hit]], corpus: Corpus) -> str | None:
-    """Give hits the offsets of their texts; a sentence on what came of it, None where no text was looked for."""
+    """Give hits the offsets of their texts; a sentence on what came of it, None where no text was looked for.
+
+    Hits that say both are a DataError where the corpus has another text at these offsets.
+    """
+    refuse_contradicting_hits(found, corpus, "hits that say offsets and a text")
     passages = {
         (hit.doc_id, hit.text): None
         for hits in found.values()

@@ -224,7 +224,7 @@ def measure_side(opened: Opened, labels: Labels, measure: Measure, options: Opti
         select=select,
         spans=labels.spans if kind == SPANS else None,
         chunks=dataset.chunks if kind in (SPANS, ACCESS) else None,
-        corpus=dataset.corpus if kind == ACCESS else None,
+        corpus=dataset.corpus if kind in (SPANS, ACCESS) else None,
         stages=_stages(opened),
     )
     where, label, given = where_text(options.where), opened.label, opened.given

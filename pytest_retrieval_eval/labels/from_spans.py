@@ -18,7 +18,7 @@ from pytest_retrieval_eval.labels.labelling import Labelling, qrels_from
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.chunks import Chunks
-    from pytest_retrieval_eval.collection.dataset import Dataset
+    from pytest_retrieval_eval.collection.dataset import Corpus, Dataset
     from pytest_retrieval_eval.collection.qrels import Qrels
     from pytest_retrieval_eval.collection.run import Run
     from pytest_retrieval_eval.collection.spans import Spans
@@ -71,7 +71,7 @@ class SpansSource:
         always = frozenset(spans.query_ids[i] for i in set(spans.query[spans.grade > 0].tolist()))
         made, notes = {}, list(of_spans)
         for run in {id(run): run for run in runs}.values():
-            labels, of_table = gold.of_run(run, dataset.chunks)
+            labels, of_table = gold.of_run(run, dataset.chunks, dataset.corpus)
             if of_table:
                 labels = {query_id: {**table[query_id], **judged} for query_id, judged in labels.items()}
             else:
@@ -113,8 +113,9 @@ class _Gold:
     def in_table(self, chunks: Chunks) -> Iterable[tuple[str, str, float]]:
         """(chunk, query, grade) for each span that a chunk holds enough of."""
         placed = chunks.placed()
-        wanted = np.array([doc in self._rows for doc in placed.doc_ids], bool)
-        for row in np.flatnonzero(wanted[placed.doc]).tolist():
+        rows = np.flatnonzero(np.array([doc in self._rows for doc in placed.doc_ids], bool)[placed.doc])
+        placed.check(rows, "are parts of documents with gold")
+        for row in rows.tolist():
             start, end = int(placed.start[row]), int(placed.end[row])
             if start < 0:
                 why = placed.unplaced.get(placed.ids[row], "nothing says it")
@@ -129,14 +130,16 @@ class _Gold:
                 query_id = self.spans.query_ids[int(self.spans.query[span])]
                 yield placed.ids[row], query_id, float(self.spans.grade[span])
 
-    def of_run(self, run: Run, chunks: Chunks | None) -> tuple[dict[str, dict[str, float]], bool]:
+    def of_run(
+        self, run: Run, chunks: Chunks | None, corpus: Corpus | None
+    ) -> tuple[dict[str, dict[str, float]], bool]:
         """The grade of every chunk that a run returns for a query with gold; 0 where it holds too little of it.
 
         Beside it whether all of them are chunks of the table: not only by their ids, which other chunks may have had.
         """
         spans = self.spans
         found: dict[str, dict[str, float]] = {query_id: {} for query_id in spans.query_ids}
-        places = extents(run, chunks, query_ids=spans.query_ids, lengths=spans.lengths)
+        places = extents(run, chunks, query_ids=spans.query_ids, lengths=spans.lengths, corpus=corpus)
         rankings = run.rankings(spans.query_ids)
         index = {query_id: place for place, query_id in enumerate(spans.query_ids)}
         of_table = chunks is not None

@@ -393,7 +393,7 @@ def covered_spans(given: Given) -> Evidence:
     if given.trec:
         raise MeasureError("trec_eval knows no spans: measure spans without trec mode.")
     labels = _labels(spans)
-    where = extents(run, given.chunks, query_ids=spans.query_ids, lengths=spans.lengths)
+    where = extents(run, given.chunks, query_ids=spans.query_ids, lengths=spans.lengths, corpus=given.corpus)
     place = {query_id: number for number, query_id in enumerate(spans.query_ids)}
     query_of_list = np.array([place.get(query_id, -1) for query_id in where.query_ids], np.int64)
     sizes = np.diff(where.bounds)

@@ -573,15 +573,15 @@ class TestTextsOfHits:
             {"id": "1", "doc_id": "guide", "text": "days. Contact"},
             {"id": "1", "doc_id": "faq", "content": "Contact us."},
             {"id": "3", "doc_id": "guide", "text": "Or else."},
-            {"id": "4", "doc_id": "guide", "text": "Refunds", "start": 30, "end": 37},
+            {"id": "4", "doc_id": "guide", "text": "Or else.", "start": 43, "end": 51},
             {"id": "5", "text": "Refunds"},
         ]
 
     def test_they_get_offsets_and_the_header_says_what_came_of_it(self):
         run = from_retriever(self.search, {"q": "?"}, corpus=self.CORPUS)
         found = run.ranking("q")
-        assert found.start == [16, 0, None, 30, None]
-        assert found.end == [30, 11, None, 37, None]
+        assert found.start == [16, 0, None, 43, None]
+        assert found.end == [30, 11, None, 51, None]
         assert run.header["located"] == (
             "2 of 3 chunks found by their text (1 as they are, 1 but for white space or Unicode form); "
             "1 in several places of their document"
@@ -589,7 +589,7 @@ class TestTextsOfHits:
 
     def test_without_a_corpus_they_stay_as_they_are(self):
         run = from_retriever(self.search, {"q": "?"})
-        assert run.ranking("q").start == [None, None, None, 30, None]
+        assert run.ranking("q").start == [None, None, None, 43, None]
         assert "located" not in run.header
         assert "located" not in from_retriever(lambda _: ["a"], {"q": "?"}, corpus=self.CORPUS).header
 
