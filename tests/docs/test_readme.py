@@ -119,18 +119,6 @@ def test_the_demo_notices_when_it_does_not_show_what_it_should(tmp_path):
     assert done.returncode == 1
 
 
-def test_every_fixture_option_and_ini_value_is_in_the_tables():
-    from pytest_retrieval_eval.settings import FLAGS, INI
-
-    for name in [*(flag.flag for flag in FLAGS), *(ini.name for ini in INI)]:
-        assert f"`{name}" in README, name
-    listed = pytest_in(HANDBOOK, "--fixtures", "-q").stdout
-    ours = re.findall(r"^([a-z]\w+)(?: \[session scope\])? -- .*pytest_retrieval_eval", listed, re.MULTILINE)
-    assert len(ours) > 20
-    derived = re.compile(r"(assert_)?(recall|precision|hit|f1|ndcg|mrr|map)_at|retrieval_(context|queries|qrels|spans)")
-    assert [name for name in ours if f"`{name}" not in README and not derived.fullmatch(name)] == []
-
-
 def test_every_keyword_of_a_gate_is_in_the_table_of_keywords():
     from pytest_retrieval_eval.gates.options import KEYWORDS
 
