@@ -1,6 +1,7 @@
 """The text of each retrieved document: stored with its run, else of the corpus, else of the chunk table.
 
-A text that was stored with a run counts for that run, whatever the corpus says today: it is what was retrieved then.
+A text that was stored with a run counts for that run, whatever the corpus says today: it is what was retrieved then. It
+counts nothing where another run returns the document: what the corpus lacks, an index of another corpus has.
 A hit that says which part of a document it is has the text of that part, whatever the chunk table says of its id: the
 table of today may have other chunks under the same ids.
 """
@@ -44,17 +45,20 @@ class Pool:
 def pool_of(dataset: Dataset, runs: Sequence[Run], query_ids: Sequence[str], depth: int | None, needs: str) -> Pool:
     """The documents that the runs return for these queries, with their texts; ``needs`` names what reads them.
 
-    A document whose text is nowhere is a GateError that names it.
+    A document is a GateError that names it where a run returns it, stores no text of it, and the dataset has none. What
+    only another run returns is read as that one has it.
     """
     rankings = [run.rankings(query_ids, depth=depth) for run in runs]
     tops = tuple({query: tuple(dict.fromkeys(found.docs)) for query, found in each.items()} for each in rankings)
     kept = [{**_own_parts(dataset, run, each), **run.texts} for run, each in zip(runs, rankings, strict=True)]
     every = list(dict.fromkeys(doc for top in tops for docs in top.values() for doc in docs))
     found_today = today(dataset, [doc for doc in every if any(doc not in own for own in kept)])
+    for run, top, own in zip(runs, tops, kept, strict=True):
+        returned = dict.fromkeys(doc for docs in top.values() for doc in docs)
+        _refuse_lost(dataset, run, [doc for doc in returned if doc not in own and doc not in found_today], needs)
     known: dict[str, Document] = {}
     for own in kept:
         known = {**own, **known}
-    _refuse_lost(dataset, runs, tops, [doc for doc in every if doc not in found_today and doc not in known], needs)
     texts = tuple({doc: own.get(doc) or found_today.get(doc) or known[doc] for doc in every} for own in kept)
     changed = tuple(doc for doc in every if any(each[doc] != texts[0][doc] for each in texts[1:]))
     return Pool(tops, texts, changed)
@@ -126,8 +130,8 @@ def _own_parts(dataset: Dataset, run: Run, rankings: Mapping[str, Ranking]) -> d
         name = run.called
         if whole is not None:
             raise beyond_end(name, doc, parent, end, len(whole.text))
-        named = None if table is None else table.get(doc)
-        if table is not None and named is not None and named.start is not None:
+        named = None if table is None else table.placed().get(doc)
+        if table is not None and named is not None and (named.start is not None or named.doc_id != parent):
             raise GateError(
                 f"{name}: the hit {doc!r} is {parent} {start}-{end}, and {table.source} has another part under that "
                 "id, so that its text is nowhere: add its document to corpus.jsonl, or save the baseline again under "
@@ -148,27 +152,20 @@ def _cut(corpus: Corpus | None, parts: Mapping[str, _Part]) -> dict[str, Documen
     }
 
 
-def _refuse_lost(
-    dataset: Dataset,
-    runs: Sequence[Run],
-    tops: Sequence[Mapping[str, tuple[str, ...]]],
-    lost: Sequence[str],
-    needs: str,
-) -> None:
+def _refuse_lost(dataset: Dataset, run: Run, lost: Sequence[str], needs: str) -> None:
     if not lost:
         return
-    gone = set(lost)
-    owner = next(
-        run for run, top in zip(runs, tops, strict=True) if any(doc in gone for docs in top.values() for doc in docs)
-    )
     name = dataset.name or "the dataset"
     if dataset.corpus is None and dataset.chunks is None:
-        where = f"{name} has no corpus.jsonl and no chunks.jsonl"
+        where, what = f"{name} has no corpus.jsonl and no chunks.jsonl", ""
     else:
         where = f"neither the corpus nor the chunk table of {name} has them"
+        what = (
+            "Was the index built from another corpus? What another run has stored of them is not what this one reads. "
+        )
     more = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
     raise GateError(
         f"{needs} read the text of each retrieved document, and {len(lost)} {'has' if len(lost) == 1 else 'have'} none "
-        f"({', '.join(lost[:_NAMED])}{more}; in run {owner.name or owner.source or 'given'}): {where}. Add the texts, "
-        "or save the baseline again under these labels: it then keeps the texts of its top documents"
+        f"({', '.join(lost[:_NAMED])}{more}; in {run.called}): {where}. {what}Add the texts, or, of a baseline, save "
+        "it again under these labels: it then keeps the texts of its top documents"
     )

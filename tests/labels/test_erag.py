@@ -117,6 +117,16 @@ def test_a_side_with_texts_of_its_own_reads_its_own():
     assert made.said("q2", "city") == "the reader answered 'Vienna' (em 0)"
 
 
+def test_what_another_run_has_stored_is_read_for_its_own_documents_alone():
+    corpus = {doc: text for doc, text in CORPUS.items() if doc != "city"}
+    less = Dataset.of(queries=QUERIES, qrels={"q1": {"fee": 1}}, corpus=corpus, answers=ANSWERS, name="shop")
+    old = Run.of(LISTS, name="main").with_texts(dataset_of().corpus.get_many(["city"]))
+    with pytest.raises(GateError, match=r"1 has none \(city; in run given\)"):
+        labelled(LISTS, old, dataset=less)
+    made, (new, _), _ = labelled({"q2": ["fee"], "q5": ["north"]}, old, dataset=less)
+    assert made.qrels_of(new).of_query("q2") == {"fee": 0, "city": 1}
+
+
 def test_a_query_of_which_a_document_failed_has_no_labels():
     def answer(query, texts):
         if query == "where?" and texts == ["Graz"]:

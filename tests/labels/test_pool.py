@@ -97,6 +97,13 @@ def test_two_texts_of_a_document_are_two_pairs():
     assert pool.runs == ("new", "main")
 
 
+def test_a_text_that_one_run_has_stored_is_judged_for_no_other():
+    old = Run.of({"q1": ["z"]}, name="main").with_texts({"z": Document("", "an old text")})
+    assert [pair.text for pair in pool_of(dataset_of(), [old], 1).pairs.values()] == ["an old text"]
+    with pytest.raises(GateError, match=r"judgments read the text .* \(z; in run new\)"):
+        pool_of(dataset_of(), [old, *runs_of(new={"q1": ["z"]})], 1)
+
+
 def test_what_cannot_be_pooled():
     with pytest.raises(GateError, match="declares depth 2, and the pool is 20 deep"):
         pool_of(dataset_of(), [Run.from_retriever(lambda query: ["a", "b"], {"q1": "one?"}, depth=2)])

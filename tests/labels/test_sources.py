@@ -329,11 +329,38 @@ def test_a_text_that_changed_counts_for_its_own_side():
     assert verdict.value == pytest.approx(2 / 3)
     assert verdict.reference == pytest.approx(1 / 3)
     assert any("the text of 1 document is not the same for both sides" in note for note in verdict.notes)
-    # A document that is gone from the corpus is read from the baseline, for both.
+    # A document that is gone from the corpus, and that the baseline alone returns, is read from it, for both.
     texts = {doc: text for doc, text in TEXTS.items() if doc != "both"}
     kept = Run.of(GOOD, name="main").with_texts({"both": Document("", TEXTS["both"])})
     verdict = MemoryBench(dataset_of(corpus=texts), BAD, kept).decide("hit@1 <= baseline", **KILT)
     assert verdict.reference == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("rest", [{}, {"fee": Document("", "The fee is 20 euros.")}], ids=["one text", "several"])
+def test_what_the_baseline_has_stored_is_not_read_for_a_run_of_a_stale_index(rest):
+    texts = {doc: text for doc, text in TEXTS.items() if doc != "both"}
+    kept = Run.of(GOOD, name="main").with_texts({"both": Document("", TEXTS["both"]), **rest})
+    said = []
+    for gate in ("hit@1 >= 0.1", "hit@1 >= baseline", "hit@1 >= against(old)"):
+        with pytest.raises(
+            GateError, match=r"1 has none \(both; in run candidate\): .*index built from another"
+        ) as error:
+            MemoryBench(dataset_of(corpus=texts), GOOD, kept, old=kept).decide(gate, **KILT)
+        said.append(str(error.value))
+    assert len(set(said)) == 1
+    # A run that has stored the text itself reads it, beside any other.
+    verdict = MemoryBench(dataset_of(corpus=texts), kept, kept).decide("hit@1 >= baseline", **KILT)
+    assert verdict.value == verdict.reference == pytest.approx(2 / 3)
+    # So does no baseline read what the candidate has stored.
+    with pytest.raises(GateError, match=r"1 has none \(both; in run main\)"):
+        MemoryBench(dataset_of(corpus=texts), kept, Run.of(GOOD, name="main")).decide("hit@1 >= baseline", **KILT)
+
+
+def test_a_part_of_a_document_that_is_gone_is_not_the_chunk_of_its_id():
+    hits = {"q1": [Hit("c1", doc_id="gone", start=0, end=9)]}
+    chunks = Chunks.of({"c1": Chunk("fee", text=TEXTS["fee"])})
+    with pytest.raises(GateError, match="the hit 'c1' is gone 0-9, and chunks has another part under that id"):
+        MemoryBench(dataset_of(chunks=chunks), Run.of(hits, name="stale")).decide("hit@1 >= 0.1", **KILT)
 
 
 def test_labels_that_were_made_from_other_answers():

@@ -68,6 +68,18 @@ def test_a_baseline_keeps_the_texts_that_its_labels_read(answered, dist):
     assert "changed: the corpus has changed since the baseline was saved" in text
 
 
+def test_a_document_that_the_corpus_lacks_is_an_error_whatever_the_target(answered, dist):
+    answered.test(TEST)
+    answered.run("--retrieval-update=new").assert_outcomes(passed=3)
+    answered.test(TEST + "\n\ndef test_fixed(metric):\n    assert metric('hit@1', labels='contains(kilt)') >= 0.1\n")
+    write(answered.path / "eval/small", {doc: text for doc, text in TEXTS.items() if doc != "a"})
+    result = answered.run(*dist)
+    result.assert_outcomes(passed=1, failed=3)  # the judgments read no text
+    for gates, labels in ((2, "contains(kilt)"), (1, "contains(dpr)")):
+        said = f"E   *labels={labels} read the text of each retrieved document, and 1 has none (a; in run retriever): *"
+        result.stdout.fnmatch_lines([said.replace("[", "[[]")] * gates)
+
+
 def test_the_same_baseline_again_is_left_alone(answered):
     answered.test(TEST)
     answered.run("--retrieval-update=all").assert_outcomes(passed=3)
