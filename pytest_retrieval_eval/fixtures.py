@@ -297,7 +297,7 @@ def _measured(
         names = name if isinstance(name, list | tuple) else [name]
         measures = [each if isinstance(each, Measure) else Measure.parse(cast(str, each)) for each in names]
         measured = Measured(measures, bench, bench.options(options, several=len(measures) > 1))
-    attempt.measured.append(measured)
+    attempt.expect(measured)
     return measured
 
 

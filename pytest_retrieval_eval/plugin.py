@@ -21,9 +21,8 @@ from pytest_retrieval_eval.context.asking import evading_fixture, is_evasion, sk
 from pytest_retrieval_eval.context.definitions import fixture_definition, is_ours
 from pytest_retrieval_eval.context.frames import users_frames
 from pytest_retrieval_eval.context.key import context_keys, dataset_names
-from pytest_retrieval_eval.context.state import ATTEMPT, IS_GATE, SESSION, attempt_of, session_of
+from pytest_retrieval_eval.context.state import IS_GATE, SESSION, attempt_of, begin_attempt, session_of
 from pytest_retrieval_eval.errors import GateError, GateFailure, SettingsError
-from pytest_retrieval_eval.session.attempt import Attempt
 from pytest_retrieval_eval.session.ledger import Ledger
 from pytest_retrieval_eval.session.process import Session
 from pytest_retrieval_eval.settings import FLAGS, INI, Settings, json_path
@@ -178,7 +177,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
     """Begin an attempt; a rerun begins another. A fixture that only gates use must not skip the test."""
-    item.stash[ATTEMPT] = Attempt()
+    begin_attempt(item)
     try:
         return (yield)
     except BaseException as outcome:
@@ -201,7 +200,10 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
     """What is compared when the test is over counts as well."""
     __tracebackhide__ = True
-    result = yield
+    try:
+        result = yield
+    finally:
+        attempt_of(item).end()
     attempt_of(item).require_nothing_more()
     return result
 
@@ -364,6 +366,7 @@ class SessionHooks:
         self._ledger.deselected |= tally["deselected"]
         self._ledger.datasets = None if tally["datasets"] is None else set(tally["datasets"])
         self._ledger.read(tally["readings"])
+        self._ledger.complaints += tally["too_late"]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -376,12 +379,14 @@ class SessionHooks:
                 "deselected": self._ledger.deselected,
                 "datasets": None if self._ledger.datasets is None else sorted(self._ledger.datasets),
                 "readings": self._session.readings_told(),
+                "too_late": self._session.too_late,
             }
             return
         if self._config.option.collectonly:
             return
         stopped = self._why_stopped(session)
         self._ledger.read(self._session.readings_told())
+        self._ledger.complaints += self._session.too_late
         self._ledger.finish(self._session.settings, stopped=bool(stopped))
         if self._ledger.broken:
             self._ledger.complaints.insert(0, f"this session is not to be trusted: {self._ledger.broken}")

@@ -19,4 +19,11 @@ def session_of(config: pytest.Config) -> Session:
 
 def attempt_of(node: pytest.Item) -> Attempt:
     """The attempt that is running at this test."""
-    return node.stash.setdefault(ATTEMPT, Attempt())
+    if ATTEMPT not in node.stash:
+        begin_attempt(node)
+    return node.stash[ATTEMPT]
+
+
+def begin_attempt(node: pytest.Item) -> None:
+    """Begin an attempt at this test; what belongs to an earlier one stays with that."""
+    node.stash[ATTEMPT] = Attempt(node.nodeid, session_of(node.config).too_late)

@@ -34,6 +34,10 @@ NOT_MEASURED = (
 NOT_HEARD = (
     "{gate} did not hold in another thread, where its exception was lost ({reason}): compare in the thread of the test"
 )
+TOO_LATE = (
+    "{nodeid}: {what} after the test had ended, where nothing hears of it: wait in the test for the threads that it "
+    "starts, and keep no assertion fixture for later"
+)
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,8 @@ class StagedFile:
 class Attempt:
     """One try at one test: what it asked for, what it compared, and what it wants written."""
 
+    nodeid: str = ""
+    too_late: list[str] = field(default_factory=list)  # the session's: what came when a test was over
     asked: set[str] = field(default_factory=set)
     measured: list[Measured] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
@@ -64,22 +70,47 @@ class Attempt:
     elsewhere: list[Verdict] = field(default_factory=list)
     thread: int = field(default_factory=threading.get_ident)
     settled: bool = False  # whether the test itself ended with all of its gates decided
+    over: bool = False  # whether all of the test has ended, finalizers too
     family: GateFamily | None = None
     to_judge: list[str] = field(default_factory=list)
     warnings: dict[str, None] = field(default_factory=dict)  # of the data, in the order of their coming
     reanchored: dict[str, list[str]] = field(default_factory=dict)  # what became of gold spans, by their source
     _told: list[dict[str, object]] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def record(self, verdict: Verdict) -> None:
-        """Keep a verdict; one that raises in another thread than the test's may not be heard of."""
-        self.verdicts.append(verdict)
-        if verdict.status != "error":
-            self.staged += [file for file in self.undecided if file not in self.staged]
-        self.undecided.clear()
-        if verdict.status == "error":
-            self.errors.append(verdict.reason)
-        elif not verdict.ok and threading.get_ident() != self.thread:
-            self.elsewhere.append(verdict)
+        """Keep a verdict; one that raises in another thread than the test's may not be heard of.
+
+        Raises a GateError where the test is over.
+        """
+        with self._in_time(f"{verdict.gate} was compared"):
+            self.verdicts.append(verdict)
+            if verdict.status != "error":
+                self.staged += [file for file in self.undecided if file not in self.staged]
+            self.undecided.clear()
+            if verdict.status == "error":
+                self.errors.append(verdict.reason)
+            elif not verdict.ok and threading.get_ident() != self.thread:
+                self.elsewhere.append(verdict)
+
+    def expect(self, measured: Measured) -> None:
+        """Keep what was measured, and is to be compared. Raises a GateError where the test is over."""
+        with self._in_time(f"{measured} was made"):
+            self.measured.append(measured)
+
+    def end(self) -> None:
+        """The test is over: what comes now is lost with its threads, and makes the session complain."""
+        with self._lock:
+            self.over = True
+
+    @contextmanager
+    def _in_time(self, what: str) -> Generator[None, None, None]:
+        """Hold the end of the test off; where it has come, this is a complaint of the session and an error here."""
+        with self._lock:
+            if self.over:
+                self.too_late.append(TOO_LATE.format(nodeid=self.nodeid, what=what))
+                raise GateError(self.too_late[-1])
+            yield
 
     @contextmanager
     def keeping_errors(self) -> Generator[None, None, None]:
@@ -88,7 +119,8 @@ class Attempt:
         try:
             yield
         except GateError as error:
-            self.errors.append(str(error))
+            with self._in_time(f"a gate was made ({error})"):
+                self.errors.append(str(error))
             raise
 
     def require_a_comparison(self) -> None:

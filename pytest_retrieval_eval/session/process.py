@@ -42,6 +42,8 @@ class Session:
         self._readers: dict[object, tuple[object, CachedReader]] = {}
         # Why gates were skipped whose reader cannot be had here, each reason once.
         self.without_reader: dict[str, None] = {}
+        # What tests compared when they were over, a sentence each.
+        self.too_late: list[str] = []
         self._judged: dict[int, Judged] = {}
         self._stores: dict[Path, Judgments] = {}
 

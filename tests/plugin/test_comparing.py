@@ -122,6 +122,37 @@ def test_what_a_finalizer_compares_counts_as_well(project, late, expected):
     result.stdout.re_match_lines([f"E .*({expected})"])
 
 
+@pytest.mark.parametrize(
+    ("late", "said"),
+    [
+        ("gate('recall@2 >= 0.9')", "recall@2 >= 0.9 was compared"),
+        ("gate('recall@2 >= 0.1')", "recall@2 >= 0.1 was compared"),
+        ("recall_at(2) >= 0.9", "<Measured recall@2> was made"),
+        ("gate('recal@2 >= 0.1')", "a gate was made (*did you mean recall*"),
+    ],
+    ids=["worse", "good", "made", "typo"],
+)
+@pytest.mark.parametrize("workers", [(), ("-n2", "--dist=loadfile")], ids=["serial", "xdist"])
+def test_what_a_thread_compares_after_its_test_is_no_green_session(project, workers, late, said):
+    project.test(
+        "import threading\n"
+        "go, done = threading.Event(), threading.Event()\n"
+        "def test_it(recall_at, gate):\n"
+        "    def later():\n"
+        "        go.wait(60)\n"
+        f"        try:\n            {late}\n"
+        "        except Exception:\n            pass\n"
+        "        finally:\n            done.set()\n"
+        "    threading.Thread(target=later, daemon=True).start()\n"
+        "    recall_at(2) >= 0.1\n"
+        "def test_next():\n    go.set()\n    assert done.wait(60)\n"
+    )
+    result = project.run(*workers)
+    result.assert_outcomes(passed=2)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stdout.fnmatch_lines([f"ERROR: test_it.py::test_it: {said} after the test had ended, *"])
+
+
 def test_all_forms_under_two_workers(project):
     for number, line in enumerate([*PASSING.values(), *FAILING.values()]):
         project.test(body(line), f"test_{number}.py")
