@@ -100,6 +100,7 @@ def pytest_configure(config: pytest.Config) -> None:
             root=config.inipath.parent if config.inipath is not None else config.rootpath,
             here=Path(worker[WORKER_HERE]) if worker else config.invocation_params.dir,
             ci=bool(os.environ.get("CI")),
+            file=config.inipath,
         )
         if settings.defaults:
             from pytest_retrieval_eval.gates.defaults import check_defaults

@@ -7,6 +7,7 @@ collected. Nothing here knows pytest, and nothing heavy is imported: this runs i
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -197,9 +198,11 @@ class Settings:
     ``stages`` maps the stages of the pipeline, in their order, to names or places of runs;
     ``datasets`` and ``runs`` map names to paths (absolute; a run's may be a URL), in the order of the ini file;
     ``command_runs`` maps a dataset name, or ``None`` for every dataset, to the run that the command line names.
+    ``file`` is the ini file, where there is one.
     """
 
     root: Path
+    file: Path | None = None
     datasets: Mapping[str, Path] = field(default_factory=dict)
     runs: Mapping[str, Path | str] = field(default_factory=dict)
     stages: Mapping[str, str] = field(default_factory=dict)
@@ -238,11 +241,13 @@ class Settings:
         root: Path,
         here: Path,
         ci: bool,
+        file: Path | None = None,
     ) -> Settings:
         """Check what was configured.
 
         ``ini`` and ``options`` hold the values by their names (see ``INI`` and ``FLAGS``); paths of the ini file are
-        relative to ``root``, those of the command line to ``here``. Raises :class:`SettingsError`.
+        relative to ``root``, those of the command line to ``here``. ``file`` is the ini file. Raises
+        :class:`SettingsError`.
         """
         update = options.get("retrieval_update")
         if update is not None and update not in UPDATE_MODES:
@@ -284,6 +289,7 @@ class Settings:
         directory = str(ini.get("retrieval_baseline_dir") or "")
         return cls(
             root=root,
+            file=file,
             datasets={
                 name: Path(path) if path.startswith(IRDS) else root / path
                 for name, path in _named("retrieval_datasets", ini).items()
@@ -317,6 +323,26 @@ class Settings:
             # A pipeline that cannot measure what it is there for must not be green.
             skip_without_reader=not ci or bool(options.get("retrieval_allow_missing_reader")),
         )
+
+    def where_to_add(self, name: str, line: str) -> str:
+        """Where a line of an ini value is to be added, and how it is written there."""
+        file = self.file or self.root / "pyproject.toml"
+        if file.suffix != ".toml":
+            return f"{file.name}, under {'[tool:pytest]' if file.suffix == '.cfg' else '[pytest]'}, {name} = {line}"
+        section = "[pytest]"
+        if file.name not in ("pytest.toml", ".pytest.toml"):
+            own = file.is_file() and "[tool.pytest]" in map(str.strip, file.read_text("utf-8", "replace").splitlines())
+            section = "[tool.pytest]" if own else "[tool.pytest.ini_options]"
+        return f'{file.name}, under {section}, {name} = ["{line}"]'
+
+    def judge_command(self, pairs: str, judgments: Path | None = None, dataset: str = "") -> str:
+        """The command that judges a file of pairs; ``judgments`` is the folder of the grades, where not the ini's."""
+        folder = judgments or self.judgments
+        place = str(folder.relative_to(self.root) if folder.is_relative_to(self.root) else folder)
+        words = ["pytest-retrieval-eval", "judge", pairs]
+        words += ["--dataset", dataset] if dataset else []
+        words += [] if place == JUDGMENTS else ["--judgments", place]
+        return shlex.join(words)
 
     @property
     def default_dataset(self) -> str | None:

@@ -17,7 +17,6 @@ from pytest_retrieval_eval.context.runs import command_run, named_run, run_under
 from pytest_retrieval_eval.context.state import attempt_of, session_of
 from pytest_retrieval_eval.errors import GateError, SettingsError
 from pytest_retrieval_eval.session.process import of_stage
-from pytest_retrieval_eval.settings import JUDGMENTS
 
 if TYPE_CHECKING:
     from _pytest.fixtures import FixtureDef
@@ -157,11 +156,8 @@ class FixtureBench:
 
     def _fill(self, judgments: Judgments) -> str:
         """The commands that judge what this test looks at."""
-        root = self._session.settings.root
-        folder = judgments.folder.relative_to(root) if judgments.folder.is_relative_to(root) else judgments.folder
-        option = "" if str(folder) == JUDGMENTS else f" --judgments {shlex.quote(str(folder))}"
-        test = shlex.quote(self._node.nodeid)
-        return f"pytest --retrieval-to-judge=pairs.jsonl {test}; pytest-retrieval-eval judge pairs.jsonl{option}"
+        judge = self._session.settings.judge_command("pairs.jsonl", judgments.folder)
+        return f"pytest --retrieval-to-judge=pairs.jsonl {shlex.quote(self._node.nodeid)}; {judge}"
 
     def _reader(self, given: object) -> CachedReader:
         """The reader that a gate names, else the fixture's."""

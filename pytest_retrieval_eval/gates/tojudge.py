@@ -155,6 +155,11 @@ def write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
             file.write(f"{line}\n".encode())
 
 
+def asks_for_texts(path: Path, rows: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether who judges the rows of ``merged`` in this file needs the dataset beside: a table has no exact texts."""
+    return bare_suffixes(path)[-1:] == [".tsv"] or any("query" not in row or "text" not in row for row in rows)
+
+
 def _json(row: Mapping[str, Any]) -> str:
     return json.dumps(row, ensure_ascii=False)
 

@@ -116,6 +116,8 @@ def next_command(verdicts: list[tuple[str, Verdict]], ledger: Ledger) -> str | N
     missing = [nodeid for nodeid, verdict in verdicts if verdict.status == "error" and verdict.missing_baseline]
     if missing:
         return f"pytest --retrieval-update=new {_quoted(missing)}".rstrip()
+    if ledger.judge is not None:
+        return ledger.judge
     # A test that failed as expected needs no look.
     expected = {nodeid for nodeid, (outcome, _) in ledger.outcomes.items() if outcome == "xfailed"}
     failed = [nodeid for nodeid, verdict in verdicts if not verdict.ok and nodeid not in expected]

@@ -26,6 +26,7 @@ class Ledger:
         # The names that datasets of all collected tests can have; None where nobody can tell.
         self.datasets: set[str] | None = None
         self.written: list[tuple[str, str]] = []
+        self.judge: str | None = None  # the command that judges the pairs that were written
         self.unchanged: list[str] = []
         self.outcomes: dict[str, tuple[str, float]] = {}
         self.complaints: list[str] = []
@@ -95,7 +96,7 @@ class Ledger:
         warnings = [said for payload in self.attempts.values() for said in payload["warnings"]]  # type: ignore[attr-defined]
         self.notes += dict.fromkeys(warnings)
         if settings.to_judge is not None:
-            self._write_pairs(settings.to_judge, stopped=stopped)
+            self._write_pairs(settings.to_judge, settings, stopped=stopped)
         if settings.reanchor is not None and not self.reanchored:
             sentence = f"--retrieval-reanchor={settings.reanchor}: no gate of this session read gold spans of a corpus"
             (self.notes if self.deselected or stopped else self.complaints).append(sentence)
@@ -123,7 +124,7 @@ class Ledger:
                 continue
             self.written.append((files[0].kind, target))
 
-    def _write_pairs(self, target: Path, *, stopped: bool) -> None:
+    def _write_pairs(self, target: Path, settings: Settings, *, stopped: bool) -> None:
         """Merge the pairs to judge of all gates into one file."""
         if self.broken:
             self.complaints.append(f"no pairs to judge were written, since {self.broken}: {target}")
@@ -139,6 +140,11 @@ class Ledger:
         rows = tojudge.merged(tojudge.staged(staged))
         tojudge.write(target, rows)
         self.written.append((f"{counted(len(rows), 'pair')} to judge", str(target)))
+        if rows:
+            names = {row.get("dataset", "") for row in rows}
+            path = str(settings.datasets.get(names.pop(), "DATASET")) if len(names) == 1 else "DATASET"
+            dataset = path if tojudge.asks_for_texts(target, rows) else ""
+            self.judge = settings.judge_command(str(target), dataset=dataset)
 
     def _staged_files(self) -> dict[str, list[StagedFile]]:
         staged: dict[str, list[StagedFile]] = {}

@@ -140,10 +140,8 @@ class Session:
 
         name = name or self.settings.default_dataset
         if name is None:
-            raise GateError(
-                "no dataset is configured: add to pyproject.toml, under [tool.pytest.ini_options], "
-                'retrieval_datasets = ["NAME = FOLDER"], or override the fixture retrieval_dataset'
-            )
+            place = self.settings.where_to_add("retrieval_datasets", "NAME = FOLDER")
+            raise GateError(f"no dataset is configured: add to {place}, or override the fixture retrieval_dataset")
         path = self.settings.dataset_path(name)
         # An id of ir_datasets says its part itself.
         chosen = split or (None if irds_id(path) else self.settings.split)

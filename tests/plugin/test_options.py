@@ -183,6 +183,31 @@ def test_without_any_dataset_the_message_says_what_to_do(project):
     result.stdout.re_match_lines(["E .*retrieval_datasets"])
 
 
+@pytest.mark.parametrize(
+    ("file", "section", "line"),
+    [
+        ("pytest.ini", "[pytest]", "retrieval_datasets = NAME = FOLDER"),
+        ("tox.ini", "[pytest]", "retrieval_datasets = NAME = FOLDER"),
+        ("setup.cfg", "[tool:pytest]", "retrieval_datasets = NAME = FOLDER"),
+        ("pyproject.toml", "[tool.pytest.ini_options]", 'retrieval_datasets = ["NAME = FOLDER"]'),
+        ("pyproject.toml", "[tool.pytest]", 'retrieval_datasets = ["NAME = FOLDER"]'),
+        ("pytest.toml", "[pytest]", 'retrieval_datasets = ["NAME = FOLDER"]'),
+    ],
+)
+def test_advice_names_the_file_in_use_and_works_in_it(project, file, section, line):
+    if int(pytest.__version__.split(".")[0]) < 9 and (section == "[tool.pytest]" or file == "pytest.toml"):
+        pytest.skip("came with pytest 9")
+    (project.path / "pytest.ini").unlink()
+    (project.path / file).write_text(f"{section}\n")
+    project.test(GATE)
+    result = project.run()
+    result.assert_outcomes(failed=1)
+    said = f"no dataset is configured: add to {file}, under {section}, {line}, or override"
+    assert said in result.stdout.str()
+    (project.path / file).write_text(f"{section}\n{line.replace('NAME', 'small').replace('FOLDER', 'eval/small')}\n")
+    project.run().assert_outcomes(passed=1)
+
+
 def test_help_lists_every_option_and_ini_value(project):
     from pytest_retrieval_eval.settings import FLAGS, INI
 

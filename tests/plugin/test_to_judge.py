@@ -31,7 +31,33 @@ def test_the_pairs_of_all_gates(project, dist):
     assert found["q2", "c"]["query"] == "second question"
     assert sorted(found["q2", "c"]["gates"]) == ["hit@1 >= 0.9", "mrr@3 >= 0.1"]
     assert found["q4", "b"]["gates"] == ["mrr@3 >= 0.1"]
-    result.stdout.fnmatch_lines(["5 pairs to judge written: *out/pairs.jsonl"])
+    written = project.path / "out" / "pairs.jsonl"
+    dataset = project.path / "eval" / "small"  # which has no corpus, so that the file has no texts
+    result.stdout.fnmatch_lines(
+        [
+            "5 pairs to judge written: *out/pairs.jsonl",
+            f"next: pytest-retrieval-eval judge {written} --dataset {dataset}",
+        ]
+    )
+
+
+def test_the_next_command_judges_what_was_written(project):
+    corpus = [{"_id": doc, "text": f"text of {doc}"} for doc in "abcd"]
+    (project.path / "eval/small/corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in corpus))
+    project.ini("retrieval_judgments = kept/grades")
+    project.test(GATES)
+    pairs = project.path / "pairs.jsonl"
+    result = project.run("--retrieval-to-judge=pairs.jsonl")
+    result.stdout.fnmatch_lines([f"next: pytest-retrieval-eval judge {pairs} --judgments kept/grades"])
+    project.ini()
+    project.run("--retrieval-to-judge=pairs.jsonl").stdout.fnmatch_lines([f"next: pytest-retrieval-eval judge {pairs}"])
+    result = project.run("--retrieval-to-judge=pairs.tsv")
+    dataset = project.path / "eval" / "small"
+    result.stdout.fnmatch_lines([f"next: pytest-retrieval-eval judge {pairs.with_suffix('.tsv')} --dataset {dataset}"])
+    # Where every document is judged there is nothing to judge.
+    project.test("def test_it(recall_at):\n    assert recall_at(1, where={'type': 'policy'}) >= 0.9\n")
+    result = project.run("--retrieval-to-judge=pairs.jsonl")
+    result.stdout.fnmatch_lines(["0 pairs to judge written: *", "next: pytest -vv *test_it.py::test_it"])
 
 
 def test_nothing_is_written_after_an_internal_error(project):
