@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pages
 import pytest
 from support import ROOT
 
 PAGE = ROOT / "docs" / "reference" / "command-line.md"
 PAGES = (PAGE, ROOT / "docs" / "how-to" / "slices.md", ROOT / "docs" / "explanation" / "rules.md")
-MODULE = re.compile(r"```(?:python|yaml)\n# (\w+\.py|\w+\.gates\.yaml)\n(.*?)```", re.DOTALL)
 EXAMPLE = ROOT / "examples" / "handbook"
 OPTION = re.compile(r"(?<![\w-])(--?[a-z][a-z-]*)")
 
@@ -27,41 +25,25 @@ def handbook(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("docs") / "handbook"
     shutil.copytree(EXAMPLE, folder)
     for page in PAGES:
-        for name, source in MODULE.findall(page.read_text(encoding="utf-8")):
-            (folder / name).write_text(source, encoding="utf-8")
+        for block in _files(page):
+            (folder / block.name).write_text(block.text, encoding="utf-8")
     return folder
 
 
-def _steady(text: str) -> str:
-    return re.sub(r"in [\d.]+ s,", "in S s,", text)
+def _files(page: Path) -> list[pages.Block]:
+    return [block for block in pages.blocks(page, "python", "yaml") if block.name]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
 def test_the_outputs_are_real(handbook, page):
-    blocks = re.findall(r"```console\n\$ (.*?)\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) >= 3
-    for command, expected in blocks:
-        program, *arguments = shlex.split(command)
-        assert program == "pytest-retrieval-eval"
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest_retrieval_eval.cli", *arguments],
-            cwd=handbook,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-            timeout=120,
-            check=False,
-        )
-        printed, wanted = _steady(done.stdout), _steady(expected)
-        if wanted.endswith("…\n"):  # the page cuts a long output there
-            wanted = wanted.removesuffix("…\n")
-            printed = printed[: len(wanted)]
-        assert printed == wanted, f"$ {command}\n{done.stdout}"
+    sessions = pages.sessions(page)
+    assert len(sessions) >= 3
+    for command, shown in sessions:
+        pages.assert_printed(pages.run(command, handbook), shown, command)
 
 
 def test_the_tests_on_the_pages_pass(handbook):
-    names = [name for page in PAGES for name, _ in MODULE.findall(page.read_text(encoding="utf-8"))]
+    names = [block.name for page in PAGES for block in _files(page)]
     done = subprocess.run(
         [
             sys.executable,

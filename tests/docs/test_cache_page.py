@@ -6,6 +6,7 @@ import doctest
 import re
 import shlex
 
+import pages
 from readers_support import items
 from support import ROOT
 
@@ -30,10 +31,9 @@ def test_the_outputs_are_real(tmp_path, monkeypatch, capfd):
     with ReadingCache(tmp_path / ".retrieval-cache") as cache:
         for item in items("a", "b", "c"):
             cache.put(Kept(item_key(IDENTITY, item), IDENTITY, item, Reading("A", "ok", 1, 1)))
-    sessions = re.findall(r"```console\n(.*?)```", TEXT, re.DOTALL)
-    blocks = [block for session in sessions for block in re.findall(r"\$ (.*)\n((?:[^$].*\n)*)", session)]
-    assert len(blocks) == 4
-    for command, expected in blocks:
+    sessions = pages.sessions(PAGE)
+    assert len(sessions) == 4
+    for command, expected in sessions:
         program, *arguments = shlex.split(command)
         assert program == "pytest-retrieval-eval"
         assert main(arguments) == 0

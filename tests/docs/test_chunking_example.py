@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 
+import pages
 import pytest
 from support import ROOT
 
@@ -35,9 +36,8 @@ def test_one_that_cuts_evidence_apart_fails_and_says_where():
     assert "2 failed" in text
     shown = [line.removeprefix("E   ").strip() for line in text.splitlines()]
     for page in (EXAMPLE / "README.md", ROOT / "docs" / "how-to" / "new-chunker.md"):
-        block = re.search(r"```\n(q001 .*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
-        assert block is not None, page
-        for line in block[1].splitlines():
+        (block,) = [each for each in pages.blocks(page, "") if each.text.startswith("q001 ")]
+        for line in block.text.splitlines():
             assert line.strip() in shown, line
 
 

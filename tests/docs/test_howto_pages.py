@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import re
 
+import pages
 import pytest
 import yaml
 from fakeserver import FakeServer, says
@@ -63,8 +64,8 @@ def test_the_sessions_with_a_server_are_real(page, reply, examples, calls, tmp_p
 
 
 def test_the_judge_of_the_page_of_judged_pools_grades(tmp_path, monkeypatch):
-    text = (ROOT / "docs" / "how-to" / "judged-pool.md").read_text(encoding="utf-8")
-    (tmp_path / "judging.py").write_text(re.search(r"^```python\n(# judging\.py\n.*?)^```$", text, re.M | re.S)[1])
+    (module,) = [each for each in pages.blocks(ROOT / "docs/how-to/judged-pool.md") if each.name == "judging.py"]
+    (tmp_path / "judging.py").write_text(module.text)
     monkeypatch.syspath_prepend(tmp_path)
     judge = import_made("judging:judge", "--judge", "judge", ("grade",), example="judging:judge")
     pairs = [Pair("q1", doc, "Who wrote it?", text) for doc, text in (("a", "Ann wrote it?"), ("b", "No rain."))]
@@ -84,12 +85,11 @@ def test_the_sessions_with_a_model_are_real(tmp_path, monkeypatch):
 
 
 def test_the_settings_that_the_page_of_readers_shows_make_readers():
-    text = (ROOT / "docs" / "how-to" / "readers.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    settings = [yaml.safe_load(block) for block in blocks]
+    page = ROOT / "docs" / "how-to" / "readers.md"
+    settings = [yaml.safe_load(block.text) for block in pages.blocks(page, "yaml")]
     assert [each["kind"] for each in settings] == ["causal", "server", "ray"]
     for each in settings:
         reader_from(each).close()
-    for command in re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
-        for option in re.findall(r"--retrieval-cache-mode=(\w+)", command):
+    for block in pages.blocks(page, "sh"):
+        for option in re.findall(r"--retrieval-cache-mode=(\w+)", block.text):
             assert option in MODES

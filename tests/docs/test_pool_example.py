@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 
+import pages
 import pytest
 from support import ROOT
 
@@ -28,11 +28,10 @@ def story(tmp_path_factory):
 
 
 def test_the_page_shows_what_is_printed(story):
-    page = (EXAMPLE / "README.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```console\n(.*?)```", page, re.DOTALL)
+    blocks = pages.blocks(EXAMPLE / "README.md", "console")
     assert len(blocks) == 6
     for block in blocks:
-        for part in block.split("…\n"):
+        for part in pages.LEFT_OUT.split(block.text):
             assert part in story[1]
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
 
+import pages
 from support import ROOT
 
 
@@ -35,18 +35,15 @@ def test_what_a_language_model_has_read_is_looked_up_without_it(tmp_path):
     environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
     done = subprocess.run(command, cwd=example, capture_output=True, text=True, encoding="utf-8", env=environment)
     assert done.returncode == 0, done.stdout
-    page = (ROOT / "examples/erag/README.md").read_text(encoding="utf-8")
-    (shown,) = [text for text in re.findall(r"^```\n(.*?)^```$", page, re.MULTILINE | re.DOTALL) if "PASSED" in text]
-    for line in shown.splitlines():
+    (shown,) = [each for each in pages.blocks(ROOT / "examples/erag/README.md", "") if "PASSED" in each.text]
+    for line in shown.text.splitlines():
         assert line in done.stdout
 
 
 def test_the_files_of_the_page_work(project):
-    page = (ROOT / "docs/how-to/erag.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    first, conftest, looking = [text for kind, text in blocks if kind == "python" and ">>>" not in text]
-    (gates,) = [text for kind, text in blocks if kind == "yaml"]
-    (toml,) = [text for kind, text in blocks if kind == "toml"]
+    page = ROOT / "docs/how-to/erag.md"
+    first, conftest, looking = [each.text for each in pages.blocks(page, "python") if ">>>" not in each.text]
+    ((gates,), (toml,)) = ([each.text for each in pages.blocks(page, kind)] for kind in ("yaml", "toml"))
 
     project.dataset("eval/handbook")
     folder = project.path / "eval/handbook"

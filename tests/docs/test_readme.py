@@ -7,18 +7,14 @@ import shutil
 import subprocess
 import sys
 
+import pages
 import pytest
 from support import ROOT
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGE = ROOT / "README.md"
+README = PAGE.read_text(encoding="utf-8")
 HANDBOOK = ROOT / "examples" / "handbook"
 pytest.importorskip("bm25s", reason="the bundled example needs the demo extra")
-
-FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-def blocks(language):
-    return [text for kind, text in FENCED.findall(README) if kind == language]
 
 
 def pytest_in(folder, *arguments, **environment):
@@ -49,10 +45,9 @@ def newcomer(tmp_path):
         "Path(corpus_path).read_text", f"Path({str(HANDBOOK / 'eval/handbook/corpus.jsonl')!r}).read_text"
     )
     (package / "search.py").write_text(code, encoding="utf-8")
-    for text in blocks("toml") + blocks("python"):
-        found = re.match(r"# (\w+\.(?:py|toml))\n", text)
-        if found:
-            (tmp_path / found[1]).write_text(text + "\n", encoding="utf-8")
+    for block in pages.blocks(PAGE, "toml", "python"):
+        if block.name:
+            (tmp_path / block.name).write_text(block.text, encoding="utf-8")
     with (tmp_path / "pyproject.toml").open("a") as file:
         file.write('pythonpath = ["."]\n')
     return tmp_path
@@ -75,7 +70,10 @@ def test_the_commands_work_as_written(newcomer):
         file.write('\n\nsearch = Searcher.open("index/").search\n')
     assert pytest_in(newcomer, "--retrieval-update=new").returncode == 0
     commands = [
-        line for text in blocks("sh") for line in text.splitlines() if line.startswith("pytest-retrieval-eval ")
+        line
+        for block in pages.blocks(PAGE, "sh")
+        for line in block.text.splitlines()
+        if line.startswith("pytest-retrieval-eval ")
     ]
     assert [command.split()[1] for command in commands] == ["run", "evaluate", "compare"]
     for command in commands:
@@ -85,7 +83,7 @@ def test_the_commands_work_as_written(newcomer):
 
 
 def test_the_engine_without_pytest_gives_what_the_comment_says(capsys):
-    text = next(text for text in blocks("python") if "evaluate(" in text)
+    text = next(block.text for block in pages.blocks(PAGE, "python") if "evaluate(" in block.text)
     exec(compile(text, "README.md", "exec"), {})
     assert capsys.readouterr().out.split() == text.rpartition("#")[2].split()
 
@@ -94,7 +92,7 @@ def test_the_failure_is_copied_from_a_real_run():
     red = pytest_in(HANDBOOK, "--tb=short", "-k", "recall", "-vv", HANDBOOK_TOKENIZER="refactored").stdout
     red += pytest_in(HANDBOOK, "--tb=short", "-k", "recall", HANDBOOK_TOKENIZER="refactored").stdout
     printed = {re.sub(r"^E {3}(pytest_retrieval_eval\.errors\.GateFailure: )?", "", line) for line in red.splitlines()}
-    shown = blocks("text")[0].splitlines()
+    shown = pages.blocks(PAGE, "text")[0].text.splitlines()
     missing = [line for line in shown if line != "..." and line not in printed]
     assert missing == []
 
@@ -155,6 +153,20 @@ def test_links_in_the_documents_lead_somewhere():
             if anchor:
                 assert anchor in anchors(place.read_text(encoding="utf-8")), f"{page}: {target}"
     assert checked > 100
+
+
+def test_the_list_of_pages_has_each_page_once_under_its_kind():
+    listed = re.split(r"^\* ", (ROOT / "docs/README.md").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    assert [part.partition("\n")[0].partition(":")[0] for part in listed] == [
+        "Tutorial",
+        "How-to",
+        "Reference",
+        "Explanation",
+    ]
+    for part, folder in zip(listed, ("", "how-to", "reference", "explanation"), strict=True):
+        linked = re.findall(r"\]\(([^)]+)\)", part)
+        here = (ROOT / "docs" / folder).glob("*.md")
+        assert sorted(linked) == sorted(f"{folder}/{page.name}".lstrip("/") for page in here if page.stem != "README")
 
 
 def test_examples_that_the_documents_name_exist():

@@ -6,21 +6,22 @@ import re
 import shlex
 import shutil
 
+import pages
 import pytest
 from support import ROOT
 
 from pytest_retrieval_eval.cli import main
 
-PAGE = (ROOT / "docs" / "how-to" / "correlate.md").read_text(encoding="utf-8")
+PAGE = ROOT / "docs" / "how-to" / "correlate.md"
 
 
 def test_the_correlation_on_the_page_is_real(tmp_path, monkeypatch, capsys):
     shutil.copytree(ROOT / "examples" / "handbook" / "eval", tmp_path / "eval")
-    ((name, source),) = re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE, re.DOTALL)
-    (tmp_path / "toy_reader.py").write_text(source, encoding="utf-8")
+    (module,) = [block for block in pages.blocks(PAGE, "python") if block.name]
+    (tmp_path / "toy_reader.py").write_text(module.text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    ((command, expected),) = re.findall(r"```console\n\$ (.*?)\n(.*?)```", PAGE, re.DOTALL)
-    program, *arguments = shlex.split(command.replace(f"{name.removesuffix('.py')}:", "toy_reader:"))
+    ((command, expected),) = pages.sessions(PAGE)
+    program, *arguments = shlex.split(command.replace(f"{module.name.removesuffix('.py')}:", "toy_reader:"))
     assert program == "pytest-retrieval-eval"
     assert main(arguments) == 0
     assert capsys.readouterr().out == expected
