@@ -5,7 +5,8 @@
 ``--quick`` leaves out large inputs and slow peers, ``--write`` makes the page docs/explanation/speed.md of the table.
 Peers that are not installed are left out, which is said (``pip install '.[bench]'`` has those from PyPI). The status is
 1 where a target is missed or a benchmark failed. All take a quarter of an hour, for peers take minutes over 7 million
-rows; only a quiet machine gives figures to keep.
+rows; only a quiet machine gives figures to keep. A benchmark that fails, or takes more than twenty minutes, is a
+row that says so.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ if __name__ == "__main__":  # this folder's statistics.py would hide the standar
 import argparse
 import datetime
 import importlib.metadata
-import importlib.util
 import json
 import platform
 import shutil
@@ -29,7 +29,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from benchmarks.figures import Figure
+from benchmarks.figures import Figure, Figures
 
 PAGE = Path(ROOT, "docs", "explanation", "speed.md")
 # What each measures, and what it is told where quick is wanted.
@@ -41,13 +41,8 @@ BENCHMARKS = {
     "judgments": ("Kept judgments", []),
     "erag": ("Reading for eRAG", ["--repeat", "1"]),
 }
-PEERS = {
-    "pytrec_eval-terrier": "pytrec_eval",
-    "ir_measures": "ir_measures",
-    "ranx": "ranx",
-    "scipy": "scipy",
-    "transformers": "transformers",
-}
+LONGEST = 20 * 60  # seconds that one of them may take
+PEERS = ("pytrec_eval-terrier", "ir_measures", "ranx", "scipy", "transformers")
 HEAD = """\
 # Speed
 
@@ -65,25 +60,31 @@ file, whole process* is a process that starts, imports, reads both files and has
 
 def installed() -> tuple[list[str], list[str]]:
     """The peers that are here, with their versions, and those that are not."""
-    here = [f"{name} {importlib.metadata.version(name)}" for name, module in PEERS.items() if _is_here(module)]
-    absent = [name for name, module in PEERS.items() if not _is_here(module)]
+    here, absent = [], []
+    for name in PEERS:
+        try:
+            here.append(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            absent.append(name)
     (here if shutil.which("trec_eval") else absent).append("trec_eval")
     return here, absent
 
 
-def _is_here(module: str) -> bool:
-    return importlib.util.find_spec(module) is not None
-
-
-def measured(name: str, options: list[str]) -> list[Figure] | str:
-    """The figures of one benchmark, or why there are none."""
+def measured(name: str, options: list[str]) -> list[Figure]:
+    """The figures of one benchmark; where it failed, those that it had, and that it did."""
+    script, why = f"benchmarks/{name}.py", ""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "figures.json")
-        command = [sys.executable, str(Path(ROOT, "benchmarks", f"{name}.py")), *options, "--json", str(path)]
-        status = subprocess.run(command).returncode
-        if status not in (0, 1) or not path.exists():
-            return f"benchmarks/{name}.py ended with status {status} and without figures"
-        return [Figure(**one) for one in json.loads(path.read_text())]
+        try:
+            status = subprocess.run([sys.executable, script, *options, "--json", str(path)], cwd=ROOT, timeout=LONGEST)
+            why = "" if status.returncode in (0, 1) else f"ended with status {status.returncode}"
+        except subprocess.TimeoutExpired:
+            why = f"was stopped after {LONGEST / 60:.0f} minutes"
+        found = Figures()
+        found.found += [Figure(**one) for one in json.loads(path.read_text())] if path.exists() else []
+        if why or not found.found:
+            found.failed(script, why or "ended without figures")
+        return found.found
 
 
 def table(found: list[Figure]) -> str:
@@ -93,7 +94,8 @@ def table(found: list[Figure]) -> str:
         cells = [_number(value) for value in (one.ours, one.peer, one.ratio)]
         side = "≤" if one.ratio is None else "≥"
         target = "" if one.target is None else f"{side} {_number(one.target)}"
-        rows.append(f"| {' | '.join([one.what, *cells, target, {True: 'met', False: 'missed', None: ''}[one.met]])} |")
+        met = "failed" if one.ours is None else {True: "met", False: "missed", None: ""}[one.met]
+        rows.append(f"| {' | '.join([one.what.replace('|', ' '), *cells, target, met])} |")
     return "\n".join(rows) + "\n"
 
 
@@ -119,16 +121,14 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="make docs/explanation/speed.md of the table")
     arguments = parser.parse_args()
     loads = [os.getloadavg()[0]]
-    parts, failed, missed = [], [], 0
+    parts, missed, failed = [], 0, 0
     for name in dict.fromkeys(arguments.only):
         title, quick = BENCHMARKS[name]
         print(f"== {name}", flush=True)
         found = measured(name, quick if arguments.quick else [])
         loads.append(os.getloadavg()[0])
-        if isinstance(found, str):
-            failed.append(found)
-            continue
-        missed += sum(one.met is False for one in found)
+        failed += sum(one.ours is None for one in found)
+        missed += sum(one.met is False and one.ours is not None for one in found)
         parts.append(f"## {title}\n\n{table(found)}")
     here, absent = installed()
     said = f"Measured on {datetime.date.today()}: {machine()}. The load was {min(loads):.1f} to {max(loads):.1f}"
@@ -138,9 +138,8 @@ def main() -> int:
     left_out = [name for name in BENCHMARKS if name not in arguments.only]
     said += f"Not measured: {', '.join(left_out)}.\n" if left_out else ""
     said += f"Peers here: {', '.join(here)}." + (f" Not here: {', '.join(absent)}.\n" if absent else "\n")
-    said += "".join(f"Failed: {sentence}.\n" for sentence in failed)
     text = said + "\n" + "\n".join(parts)
-    print(f"\n{text}\n{missed} targets missed")
+    print(f"\n{text}\n{missed} targets missed, {failed} not measured")
     if arguments.write:
         PAGE.write_text(HEAD + text)
     return int(bool(missed or failed))

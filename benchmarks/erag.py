@@ -335,12 +335,11 @@ def main() -> int:
     if options.tiny and not options.gpu:
         parser.error("--tiny goes with --gpu")
     torch.set_num_threads(options.threads)
-    figures = Figures()
+    figures = Figures(options.json)
     if options.gpu:
         on_gpu(figures, options.queries, options.depth, options.tiny)
     else:
         on_cpu(figures, options.queries, options.depth, options.repeat)
-    figures.write(options.json)
     return figures.status
 
 

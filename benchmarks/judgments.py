@@ -74,7 +74,7 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=766_350)
     json_option(parser)
     arguments = parser.parse_args()
-    rows, figures = arguments.rows, Figures()
+    rows, figures = arguments.rows, Figures(arguments.json)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "judgments"
         name = fill(folder, rows)
@@ -89,7 +89,6 @@ def main() -> int:
     figures.bound(f"{rows:,} judgments read from text, s", text["seconds"], 4)
     figures.bound(f"{rows:,} judgments read from text: peak memory, MB", text["MB"], 300)
     figures.bound(f"{rows:,} judgments read through the index, s", min(index["seconds"], again["seconds"]), 1)
-    figures.write(arguments.json)
     return figures.status
 
 

@@ -116,6 +116,10 @@ def generate(folder: Path, shape: str) -> tuple[Path, Path]:
     return qrels, run
 
 
+class ChildError(Exception):
+    """A process that ended with an error: the last line of what it said."""
+
+
 def child(command: Sequence[str], environment: dict[str, str]) -> tuple[float, float]:
     """CPU seconds and peak memory (MB) of a process; this one stays small, for a child's peak begins with it."""
     with tempfile.TemporaryFile() as errors:
@@ -124,7 +128,8 @@ def child(command: Sequence[str], environment: dict[str, str]) -> tuple[float, f
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
             errors.seek(0)
-            raise SystemExit(f"{' '.join(command)[:60]} … failed:\n{errors.read().decode()}")
+            said = errors.read().decode().splitlines() or [""]
+            raise ChildError(f"ended with status {process.returncode}: {said[-1]}")
     return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
 
 
@@ -142,8 +147,10 @@ def sides(quick: bool, only: set[str]) -> list[str]:
     return found
 
 
-def from_files(shape: str, names: list[str], repeat: int, qrels: Path, run: Path) -> dict[str, tuple[float, float]]:
-    """Median CPU seconds and peak memory of each side as a process."""
+def from_files(
+    figures: Figures, shape: str, names: list[str], repeat: int, qrels: Path, run: Path
+) -> dict[str, tuple[float, float]]:
+    """Median CPU seconds and peak memory of each side as a process; a peer that fails is kept as such."""
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     # Modules are compiled once, as they are where a package is installed; ranx keeps what it compiles beside.
     environment |= {"PYTHONPYCACHEPREFIX": str(run.parent / "bytecode"), "NUMBA_CACHE_DIR": str(run.parent / "numba")}
@@ -154,9 +161,12 @@ def from_files(shape: str, names: list[str], repeat: int, qrels: Path, run: Path
     commands |= {"trec_eval": [*TREC_EVAL, str(qrels), str(run)]} if "trec_eval" in names else {}
     commands |= {"wc -l": ["wc", "-l", str(run)]} if "wc -l" in names else {}
     cold = {}
-    for name, command in commands.items():
-        if name in CODE:
+    for name, command in list(commands.items()):
+        try:
             cold[name] = child(command, environment)
+        except ChildError as error:
+            print(figures.failed(f"{shape}, {PARTS['file']}: {name}", str(error)).what)
+            del commands[name]
     turns = [{name: child(command, environment) for name, command in commands.items()} for _ in range(repeat)]
     result = {
         name: tuple(median(values) for values in zip(*(t[name] for t in turns), strict=True)) for name in commands
@@ -289,7 +299,7 @@ def main() -> int:
     shapes = [shape for shape in SHAPES if shape in only] or (["S", "G"] if arguments.quick else list(SHAPES))
     names = sides(arguments.quick, only - {*SHAPES, "file", "memory"})
     parts = only & {"file", "memory"} or {"file", "memory"}
-    figures = Figures()
+    figures = Figures(arguments.json)
     with tempfile.TemporaryDirectory() as folder:
         for shape in shapes:
             # In a process of its own, so that this one stays small.
@@ -299,15 +309,17 @@ def main() -> int:
             qrels, run = Path(folder, f"{shape}.qrels"), Path(folder, f"{shape}.trec")
             repeat = arguments.repeat or REPEAT[shape]
             if "file" in parts:
-                report(figures, "file", shape, dict(from_files(shape, names, repeat, qrels, run)))
+                report(figures, "file", shape, dict(from_files(figures, shape, names, repeat, qrels, run)))
             if "memory" in parts and shape != "L":
                 more = repeat * (3 if shape in "SG" else 1)
                 command = [sys.executable, __file__, "--inner", ",".join(names), str(more), str(qrels), str(run)]
-                done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+                done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+                if done.returncode:
+                    print(figures.failed(f"{shape}, in memory", f"ended with status {done.returncode}").what)
+                    continue
                 for part, times in json.loads(done.stdout.splitlines()[-1]).items():
                     report(figures, part, shape, times)
             run.unlink()
-    figures.write(arguments.json)
     return figures.status
 
 

@@ -85,7 +85,7 @@ def main() -> int:
 
     normal = NormalDist().inv_cdf(float("0." + measure.name.partition(".p")[2]))
     gates = [(rule, text, Gate.parse(text.format(measure), rule=rule)) for rule, text in GATES]
-    figures = Figures()
+    figures = Figures(arguments.json)
     for n in arguments.sizes:
         for number, (name, changed) in enumerate(scenarios(normal).items()):
             rng = np.random.default_rng([n, number])
@@ -109,7 +109,6 @@ def main() -> int:
             if number == 0:
                 figures.bound(f"{measure}, n = {n:,}: % of 95 % intervals that hold it", 100.0 * held / trials)
                 print(f"{measure}, n = {n:,}: the 95 % interval holds it in {100 * held / trials:.1f} %", flush=True)
-    figures.write(arguments.json)
     return figures.status
 
 

@@ -110,7 +110,7 @@ def main() -> int:
     parser.add_argument("--queries", type=int, default=10_000)
     json_option(parser)
     arguments = parser.parse_args()
-    queries, figures = arguments.queries, Figures()
+    queries, figures = arguments.queries, Figures(arguments.json)
     run, spans, lists = world(queries)
     begin = time.process_time()
     found = evaluate(None, run, NAMES, spans=spans)
@@ -130,7 +130,6 @@ def main() -> int:
     again = time.process_time() - begin
     figures.ratio(f"the next measures of gold spans, {size}: a plain loop, s", again, loops)
     print(f"the next measures of the same run: {again:.2f} s; the loop takes {loops / again:.1f} times as long")
-    figures.write(arguments.json)
     return figures.status
 
 

@@ -23,6 +23,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -88,8 +89,8 @@ def ranx_flips() -> Callable[[np.ndarray, np.ndarray, int], object] | None:
 class Table:
     """Rows of two medians and their ratio, which are kept as figures."""
 
-    def __init__(self) -> None:
-        self.figures = Figures()
+    def __init__(self, path: Path | None) -> None:
+        self.figures = Figures(path)
         print(f"{'what':<34} {'n':>6} {'ours':>11} {'theirs':>11} {'ratio':>8} {'target':>7}")
 
     def row(self, what: str, n: int, ours: float, theirs: float, target: float | None) -> None:
@@ -141,7 +142,7 @@ def main() -> int:
     warnings.simplefilter("ignore")
     print(f"numpy {np.__version__}, scipy {scipy.__version__}, {RESAMPLES:,} resamples, CPU time, medians")
 
-    table = Table()
+    table = Table(arguments.json)
     ranx = ranx_flips()
     for n in SIZES[:2] if quick else SIZES:
         runs = 3 if quick or n > 1000 else 9
@@ -182,7 +183,6 @@ def main() -> int:
     for figure in table.figures.found:
         if figure.met is False:
             print(f"MISSED {figure.what}: {figure.ratio:.1f} of {figure.target:g}")
-    table.figures.write(arguments.json)
     return table.figures.status
 
 
