@@ -11,7 +11,7 @@ from pytest_retrieval_eval.collection.anchors import Anchor, Anchors, check_span
 from pytest_retrieval_eval.collection.dataset import Corpus, Dataset
 from pytest_retrieval_eval.collection.respan import rewrite
 from pytest_retrieval_eval.errors import DataError
-from pytest_retrieval_eval.gates.wording import counted
+from pytest_retrieval_eval.wording import counted
 
 
 def anchor_spans(arguments: argparse.Namespace, console: Console) -> int:

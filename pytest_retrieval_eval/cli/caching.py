@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pytest_retrieval_eval.cli.console import Console, json_text
 from pytest_retrieval_eval.cli.reading import given_reader
 from pytest_retrieval_eval.errors import SettingsError
-from pytest_retrieval_eval.gates.wording import counted, shown
 from pytest_retrieval_eval.readers.cache import Mode, ReadingCache
 from pytest_retrieval_eval.readers.kept import to_text
 from pytest_retrieval_eval.readers.reading import Reader
+from pytest_retrieval_eval.wording import counted, shown
 
 _DIGEST = 12  # as many digits of a reader's digest tell it from others
 

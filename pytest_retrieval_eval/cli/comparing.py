@@ -33,11 +33,11 @@ from pytest_retrieval_eval.gates.revisions import Revision, is_revision, read_re
 from pytest_retrieval_eval.gates.target import baseline
 from pytest_retrieval_eval.gates.tojudge import Pair, check_path, merged, write
 from pytest_retrieval_eval.gates.verdict import Verdict
-from pytest_retrieval_eval.gates.wording import counted
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.registry import chain
 from pytest_retrieval_eval.reports.text import explain, headline
 from pytest_retrieval_eval.settings import is_url
+from pytest_retrieval_eval.wording import counted
 
 DEFAULT = ("ndcg@10", "recall@10", "mrr@10")
 DEFAULT_OF_SPANS = ("span_ndcg@10", "span_recall@10", "span_coverage@10")

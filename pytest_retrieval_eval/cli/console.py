@@ -9,7 +9,7 @@ import os
 import sys
 from typing import Any, TextIO
 
-from pytest_retrieval_eval.gates.wording import shown
+from pytest_retrieval_eval.wording import shown
 
 PROGRAM = "pytest-retrieval-eval"
 INTERRUPTED = 130  # the status after Ctrl-C, as shells have it

@@ -30,7 +30,6 @@ from pytest_retrieval_eval.gates.hints import id_hint
 from pytest_retrieval_eval.gates.incomplete import spread_of
 from pytest_retrieval_eval.gates.labelling import tolerating
 from pytest_retrieval_eval.gates.side import cutoff_of
-from pytest_retrieval_eval.gates.wording import counted, listed, shown
 from pytest_retrieval_eval.labels.source import combined
 from pytest_retrieval_eval.measures.access import ACCESS
 from pytest_retrieval_eval.measures.bounds import Bounds
@@ -39,6 +38,7 @@ from pytest_retrieval_eval.measures.evidence import RANKS, SPANS
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.registry import aggregate, reads
 from pytest_retrieval_eval.reports.spread import spread_text
+from pytest_retrieval_eval.wording import counted, listed, shown
 
 DEFAULT = ("ndcg@10", "mrr@10", "map", "precision@10", "recall@10", "recall@100", "judged@10")
 DEFAULT_OF_SPANS = ("span_recall@5", "span_recall@10", "span_coverage@10", "span_precision@10", "span_ndcg@10")

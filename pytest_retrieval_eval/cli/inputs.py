@@ -17,9 +17,9 @@ from pytest_retrieval_eval.collection.queries import TEXT_KEYS, Queries
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import GateError, MeasureError, SettingsError
 from pytest_retrieval_eval.gates.side import cutoff_of
-from pytest_retrieval_eval.gates.wording import counted, shown
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.registry import definition
+from pytest_retrieval_eval.wording import counted, shown
 
 T = TypeVar("T")
 Named = tuple[str, Measure]

@@ -15,7 +15,6 @@ from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import SettingsError
 from pytest_retrieval_eval.gates.imported import import_made
 from pytest_retrieval_eval.gates.tojudge import check_path, write
-from pytest_retrieval_eval.gates.wording import counted, shown
 from pytest_retrieval_eval.labels.grading import Filled, fill_judgments
 from pytest_retrieval_eval.labels.judging.config import judge_from
 from pytest_retrieval_eval.labels.judging.judge import Judge, Pair
@@ -27,6 +26,7 @@ from pytest_retrieval_eval.readers.budget import Price
 from pytest_retrieval_eval.readers.cache import told
 from pytest_retrieval_eval.readers.store import ReadingCache
 from pytest_retrieval_eval.settings import is_settings_file
+from pytest_retrieval_eval.wording import counted, shown
 
 JUDGE = "judge.yaml"
 """In the folder of judgments, the settings of the judge that fills it unless --judge names another."""

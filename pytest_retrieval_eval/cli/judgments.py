@@ -10,11 +10,11 @@ from pytest_retrieval_eval.cli.console import Console
 from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import SettingsError
-from pytest_retrieval_eval.gates.wording import counted
 from pytest_retrieval_eval.labels.exchange import export_qrels, export_rows, read_labels, write_worksheet
 from pytest_retrieval_eval.labels.judgments import Judgments
 from pytest_retrieval_eval.labels.pool import DEPTH, pool_of
 from pytest_retrieval_eval.labels.store.judges import HUMAN
+from pytest_retrieval_eval.wording import counted
 
 _DIGEST = 12
 

@@ -18,8 +18,8 @@ from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import DataError, GateError, SettingsError
 from pytest_retrieval_eval.gates.baselines import provenance
 from pytest_retrieval_eval.gates.imported import import_retriever
-from pytest_retrieval_eval.gates.wording import counted, listed, shown
 from pytest_retrieval_eval.labels.texts import texts_of
+from pytest_retrieval_eval.wording import counted, listed, shown
 
 
 def run_retriever(arguments: argparse.Namespace, console: Console) -> int:

@@ -18,8 +18,8 @@ from pytest_retrieval_eval.cli.inputs import (
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.collection.stages import Stages
 from pytest_retrieval_eval.errors import SettingsError
-from pytest_retrieval_eval.gates.wording import aligned, counted
 from pytest_retrieval_eval.studies.stages import DEFAULT, StageReport, stage_report
+from pytest_retrieval_eval.wording import aligned, counted
 
 
 def report_stages(arguments: argparse.Namespace, console: Console) -> int:

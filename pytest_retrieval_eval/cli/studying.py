@@ -19,7 +19,6 @@ from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.collection.queries import json_word
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import DataError, GateError, SettingsError, did_you_mean
-from pytest_retrieval_eval.gates.wording import counted
 from pytest_retrieval_eval.labels.grading import fill_judgments
 from pytest_retrieval_eval.labels.judging.judge import judge_digest
 from pytest_retrieval_eval.labels.judging.requirements import JudgeCheck
@@ -34,6 +33,7 @@ from pytest_retrieval_eval.studies.heldout import evidence_of
 from pytest_retrieval_eval.studies.pool_report import pool_report
 from pytest_retrieval_eval.studies.stored import Repeated, graded_by, repeated_by, stored
 from pytest_retrieval_eval.studies.systems import ranking_stability
+from pytest_retrieval_eval.wording import counted
 
 FAMILY = "family"
 

@@ -200,7 +200,7 @@ class FixtureBench:
 
     def record(self, verdict: Verdict) -> None:
         """Keep a verdict for the reports; files are only written for a gate that was decided."""
-        from pytest_retrieval_eval.gates.wording import shown
+        from pytest_retrieval_eval.wording import shown
 
         self._attempt.record(verdict)
         for name, opened in self._opened.items():  # only now has all of a run been read

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pytest_retrieval_eval.gates.verdict import Move
-from pytest_retrieval_eval.gates.wording import counted, shown
 from pytest_retrieval_eval.measures.access import ACCESS, access_of
+from pytest_retrieval_eval.wording import counted, shown
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.side import Side

@@ -24,7 +24,7 @@ from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import DataError, GateError
 from pytest_retrieval_eval.gates.former import KEY, gold_places
 from pytest_retrieval_eval.gates.verdict import builtin
-from pytest_retrieval_eval.gates.wording import counted, listed, shown
+from pytest_retrieval_eval.wording import counted, listed, shown
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset

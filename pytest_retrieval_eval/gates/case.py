@@ -30,7 +30,6 @@ from pytest_retrieval_eval.gates.side import (
 from pytest_retrieval_eval.gates.slices import slice_queries, sliced
 from pytest_retrieval_eval.gates.target import Target
 from pytest_retrieval_eval.gates.tojudge import gather_missing
-from pytest_retrieval_eval.gates.wording import counted, listed, shown
 from pytest_retrieval_eval.labels.labelling import ERAG
 from pytest_retrieval_eval.labels.scorable import scorable
 from pytest_retrieval_eval.measures.evaluate import evaluate
@@ -38,6 +37,7 @@ from pytest_retrieval_eval.measures.evidence import OF_QUERIES, TIMES, is_labell
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.registry import reads
 from pytest_retrieval_eval.stats.paired import PairedTest
+from pytest_retrieval_eval.wording import counted, listed, shown
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.bench import Bench

@@ -21,9 +21,9 @@ from pytest_retrieval_eval.gates.diff import level_of, ranks_in, within
 from pytest_retrieval_eval.gates.incomplete import bounds_of
 from pytest_retrieval_eval.gates.side import Side, cutoff_of, value_names
 from pytest_retrieval_eval.gates.spandiff import reads_spans, spans_that_left
-from pytest_retrieval_eval.gates.wording import counted, listed, p_text, shown
 from pytest_retrieval_eval.stats.corrections import holm
 from pytest_retrieval_eval.stats.tolerance import TOLERANCE
+from pytest_retrieval_eval.wording import counted, listed, p_text, shown
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.rules import Comparison

@@ -56,12 +56,12 @@ from pytest_retrieval_eval.gates.timing import timing_notes
 from pytest_retrieval_eval.gates.tojudge import gather
 from pytest_retrieval_eval.gates.verdict import Interval, QueryDiff, Status, Verdict
 from pytest_retrieval_eval.gates.weakness import CANNOT_FAIL, cannot_fail, deciding_level, loss_range, weakness
-from pytest_retrieval_eval.gates.wording import counted, shown
 from pytest_retrieval_eval.measures.access import ACCESS
 from pytest_retrieval_eval.measures.evidence import TIMES
 from pytest_retrieval_eval.measures.registry import reads, unit
 from pytest_retrieval_eval.stats.means import mean
 from pytest_retrieval_eval.stats.tolerance import TOLERANCE
+from pytest_retrieval_eval.wording import counted, shown
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.bench import Bench

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean
 from pytest_retrieval_eval.gates.options import KEYWORDS, Options
-from pytest_retrieval_eval.gates.wording import shown
 from pytest_retrieval_eval.labels.labelling import ERAG
 from pytest_retrieval_eval.labels.source import NAMES, is_pooled
+from pytest_retrieval_eval.wording import shown
 
 NAME = "retrieval_defaults"
 

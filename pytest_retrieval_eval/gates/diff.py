@@ -19,9 +19,9 @@ from pytest_retrieval_eval.gates.accessdiff import access_moves, reads_access
 from pytest_retrieval_eval.gates.side import Side, cutoff_of
 from pytest_retrieval_eval.gates.spandiff import reads_spans, with_spans
 from pytest_retrieval_eval.gates.verdict import Move, QueryDiff, builtin
-from pytest_retrieval_eval.gates.wording import counted, shown
 from pytest_retrieval_eval.measures.registry import definition
 from pytest_retrieval_eval.stats.tolerance import TOLERANCE
+from pytest_retrieval_eval.wording import counted, shown
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_retrieval_eval.gates.target import Target
-from pytest_retrieval_eval.gates.wording import number
 from pytest_retrieval_eval.labels.labelling import ERAG
 from pytest_retrieval_eval.measures.registry import bounds
 from pytest_retrieval_eval.stats.early import EarlyStop
 from pytest_retrieval_eval.stats.tolerance import TOLERANCE
+from pytest_retrieval_eval.wording import number
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.bench import Bench

@@ -20,8 +20,8 @@ from pytest_retrieval_eval.errors import DataError, GateError, SettingsError, di
 from pytest_retrieval_eval.gates.defaults import reads_answers, with_defaults
 from pytest_retrieval_eval.gates.families import parse_gates
 from pytest_retrieval_eval.gates.options import KEYWORDS
-from pytest_retrieval_eval.gates.wording import shown
 from pytest_retrieval_eval.labels.judging.requirements import JudgeCheck
+from pytest_retrieval_eval.wording import shown
 
 HEADER = ("dataset", "split", "run", "runs", "stages", "baseline", "retriever", "reader", "defaults", "gates")
 DEFAULTS = tuple(name for name in KEYWORDS if name not in HEADER)

@@ -21,7 +21,7 @@ from pytest_retrieval_eval.gates.options import Options
 from pytest_retrieval_eval.gates.rules import check_alone
 from pytest_retrieval_eval.gates.slices import worst_status
 from pytest_retrieval_eval.gates.verdict import Verdict
-from pytest_retrieval_eval.gates.wording import counted, shown
+from pytest_retrieval_eval.wording import counted, shown
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.bench import Bench

@@ -15,8 +15,8 @@ from pytest_retrieval_eval.gates.side import (
     Side,
 )
 from pytest_retrieval_eval.gates.verdict import Verdict
-from pytest_retrieval_eval.gates.wording import counted, means
 from pytest_retrieval_eval.stats.tolerance import TOLERANCE
+from pytest_retrieval_eval.wording import counted, means
 
 if TYPE_CHECKING:
     pass

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pytest_retrieval_eval.errors import GateError
-from pytest_retrieval_eval.gates.wording import counted, listed
+from pytest_retrieval_eval.wording import counted, listed
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset

@@ -10,9 +10,9 @@ from typing import Literal, NoReturn, cast
 from pytest_retrieval_eval.errors import SettingsError, did_you_mean
 from pytest_retrieval_eval.gates.options import Options
 from pytest_retrieval_eval.gates.target import OperandError, Reference, Target, baseline, real_number
-from pytest_retrieval_eval.gates.wording import number, shown
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.registry import unit
+from pytest_retrieval_eval.wording import number, shown
 
 Operator = Literal[">=", ">", "<=", "<"]
 OPERATORS: tuple[Operator, ...] = (">=", ">", "<=", "<")

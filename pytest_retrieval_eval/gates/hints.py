@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_retrieval_eval.gates.wording import counted, shown
+from pytest_retrieval_eval.wording import counted, shown
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.qrels import Qrels

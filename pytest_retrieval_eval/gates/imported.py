@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_retrieval_eval.collection.files import excerpt
 from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean
-from pytest_retrieval_eval.gates.wording import shown
+from pytest_retrieval_eval.wording import shown
 
 
 def import_retriever(text: str, *, factory: bool = False, given: str = "--retriever") -> Any:

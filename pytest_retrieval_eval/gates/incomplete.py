@@ -12,11 +12,11 @@ from pytest_retrieval_eval.errors import MeasureError
 from pytest_retrieval_eval.gates.rules import Comparison, holds, rule_on
 from pytest_retrieval_eval.gates.side import Side
 from pytest_retrieval_eval.gates.verdict import Spread
-from pytest_retrieval_eval.gates.wording import means
 from pytest_retrieval_eval.measures.bounds import effort
 from pytest_retrieval_eval.measures.registry import definition
 from pytest_retrieval_eval.stats.means import histogram
 from pytest_retrieval_eval.stats.tolerance import TOLERANCE
+from pytest_retrieval_eval.wording import means
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.corrections import Adjustment

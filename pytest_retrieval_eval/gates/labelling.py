@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from pytest_retrieval_eval.collection.stale import current_spans
 from pytest_retrieval_eval.errors import GateError
-from pytest_retrieval_eval.gates.wording import counted, listed, shown
 from pytest_retrieval_eval.labels.from_spans import SpansSource
 from pytest_retrieval_eval.labels.labelling import ERAG, LabelSource, Unjudged, qrels_from
 from pytest_retrieval_eval.labels.source import combined, source
 from pytest_retrieval_eval.measures.evaluate import evaluate
 from pytest_retrieval_eval.measures.evidence import SPANS
+from pytest_retrieval_eval.wording import counted, listed, shown
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset, Document

@@ -13,8 +13,8 @@ from pytest_retrieval_eval.gates.families import check_gates
 from pytest_retrieval_eval.gates.gate import Gate, Operator
 from pytest_retrieval_eval.gates.options import Options
 from pytest_retrieval_eval.gates.target import OperandError, Target
-from pytest_retrieval_eval.gates.wording import shown
 from pytest_retrieval_eval.measures.names import Measure
+from pytest_retrieval_eval.wording import shown
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.bench import Bench

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from pytest_retrieval_eval.collection.stages import check_stage
 from pytest_retrieval_eval.errors import DataError, SettingsError, did_you_mean
 from pytest_retrieval_eval.gates.target import OperandError, real_number
-from pytest_retrieval_eval.gates.wording import joined, shown
 from pytest_retrieval_eval.labels.answers import Metric, metric
 from pytest_retrieval_eval.labels.labelling import ERAG
 from pytest_retrieval_eval.labels.source import check_name, is_pooled
+from pytest_retrieval_eval.wording import joined, shown
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.run import Run

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, cast
 from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.gates.labelling import source_of, tolerated_failures
 from pytest_retrieval_eval.gates.side import Opened, open_candidate
-from pytest_retrieval_eval.gates.wording import counted, listed
 from pytest_retrieval_eval.labels.erag import Erag, EragLabelling, Lift, ReadQrels
 from pytest_retrieval_eval.labels.labelling import ERAG
 from pytest_retrieval_eval.measures.names import Measure
+from pytest_retrieval_eval.wording import counted, listed
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.bench import Bench

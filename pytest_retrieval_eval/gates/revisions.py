@@ -16,7 +16,7 @@ from pathlib import Path
 from pytest_retrieval_eval.collection.elsewhere import run_of_bytes
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import GateError
-from pytest_retrieval_eval.gates.wording import shown
+from pytest_retrieval_eval.wording import shown
 
 PREFIX = "git:"
 # Reading one file takes milliseconds; a partial clone may fetch it first.

@@ -13,11 +13,11 @@ from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.gates.corrections import Adjustment
 from pytest_retrieval_eval.gates.gate import Gate
 from pytest_retrieval_eval.gates.target import Target
-from pytest_retrieval_eval.gates.wording import counted, means, number, p_text
 from pytest_retrieval_eval.measures.registry import bounds, unit
 from pytest_retrieval_eval.measures.summaries import MEAN, Summary
 from pytest_retrieval_eval.stats.paired import PairedTest
 from pytest_retrieval_eval.stats.tolerance import TOLERANCE
+from pytest_retrieval_eval.wording import counted, means, number, p_text
 
 Floats = NDArray[np.float64]
 

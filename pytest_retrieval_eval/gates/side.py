@@ -20,7 +20,6 @@ from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.gates.bench import stages_of
 from pytest_retrieval_eval.gates.former import refuse_former_texts
 from pytest_retrieval_eval.gates.hints import id_hint, part_hint
-from pytest_retrieval_eval.gates.wording import counted, listed, shown
 from pytest_retrieval_eval.labels.source import is_pooled
 from pytest_retrieval_eval.measures.access import ACCESS
 from pytest_retrieval_eval.measures.evaluate import evaluate
@@ -29,6 +28,7 @@ from pytest_retrieval_eval.measures.lift import STAGES, ends, reads_stages
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.registry import aggregate, reads
 from pytest_retrieval_eval.stats.tolerance import TOLERANCE
+from pytest_retrieval_eval.wording import counted, listed, shown
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset

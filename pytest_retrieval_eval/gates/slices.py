@@ -10,7 +10,7 @@ from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.gates.options import Options
 from pytest_retrieval_eval.gates.side import Side, value_names
 from pytest_retrieval_eval.gates.verdict import Status, Verdict
-from pytest_retrieval_eval.gates.wording import counted, listed, shown
+from pytest_retrieval_eval.wording import counted, listed, shown
 
 # The worst first.
 _ORDER: tuple[Status, ...] = ("failed", "inconclusive", "weak", "passed", "updated")

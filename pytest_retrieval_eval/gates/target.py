@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from pytest_retrieval_eval.errors import GateError, SettingsError
-from pytest_retrieval_eval.gates.wording import number, shown
+from pytest_retrieval_eval.wording import number, shown
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.run import Run

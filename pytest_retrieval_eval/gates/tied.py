@@ -16,7 +16,7 @@ from pytest_retrieval_eval.gates.rules import (
 from pytest_retrieval_eval.gates.side import (
     Side,
 )
-from pytest_retrieval_eval.gates.wording import means
+from pytest_retrieval_eval.wording import means
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.measures.evaluate import TieInterval

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_retrieval_eval.gates.side import Side
-from pytest_retrieval_eval.gates.wording import shown
 from pytest_retrieval_eval.measures.registry import aggregate, definition
+from pytest_retrieval_eval.wording import shown
 
 # What has to be alike for two lists of times to say something of the retriever alone.
 _CONDITIONS = {

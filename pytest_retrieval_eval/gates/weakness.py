@@ -19,10 +19,10 @@ from pytest_retrieval_eval.gates.side import (
     Side,
 )
 from pytest_retrieval_eval.gates.verdict import Status
-from pytest_retrieval_eval.gates.wording import counted
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.registry import bounds, unit
 from pytest_retrieval_eval.stats.tolerance import TOLERANCE
+from pytest_retrieval_eval.wording import counted
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.bench import Bench

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pytest_retrieval_eval.gates.verdict import Verdict
-from pytest_retrieval_eval.gates.wording import means
 from pytest_retrieval_eval.stats.tolerance import TOLERANCE
+from pytest_retrieval_eval.wording import means
 
 
 def doubts(verdict: Verdict) -> list[str]:

@@ -9,8 +9,8 @@ from importlib import import_module, resources
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_retrieval_eval.errors import SettingsError
-from pytest_retrieval_eval.gates.wording import aligned, counted, listed, shown
 from pytest_retrieval_eval.reports.text import WIDTH
+from pytest_retrieval_eval.wording import aligned, counted, listed, shown
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.stats import Interval

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_retrieval_eval.gates.verdict import Spread, Verdict
-from pytest_retrieval_eval.gates.wording import shown
+from pytest_retrieval_eval.wording import shown
 
 _BARS = "▁▂▃▄▅▆▇█"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from pytest_retrieval_eval.gates.wording import aligned, counted, shown
+from pytest_retrieval_eval.wording import aligned, counted, shown
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.stats.association import Association

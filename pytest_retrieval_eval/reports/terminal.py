@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from pytest_retrieval_eval.gates.corrections import adjusted_over
 from pytest_retrieval_eval.gates.defaults import told_defaults
-from pytest_retrieval_eval.gates.wording import p_text, shown
 from pytest_retrieval_eval.readers.counters import summary_line as reader_line
 from pytest_retrieval_eval.reports.text import summary_line
+from pytest_retrieval_eval.wording import p_text, shown
 
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter

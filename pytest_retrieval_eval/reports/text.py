@@ -14,9 +14,9 @@ from dataclasses import replace
 from pytest_retrieval_eval.gates.corrections import NAMES as CORRECTIONS
 from pytest_retrieval_eval.gates.rules import in_unit, signed
 from pytest_retrieval_eval.gates.verdict import Holding, Move, QueryDiff, SpanChange, Verdict
-from pytest_retrieval_eval.gates.wording import aligned, counted, means, number, p_text, shown
 from pytest_retrieval_eval.reports.doubts import doubts
 from pytest_retrieval_eval.reports.spread import spread_lines
+from pytest_retrieval_eval.wording import aligned, counted, means, number, p_text, shown
 
 WIDTH = 110
 # How many lines each query, and the list of pairs to judge, may take.

@@ -12,7 +12,7 @@ from pytest_retrieval_eval.gates.families import family_verdict
 from pytest_retrieval_eval.gates.options import Options
 from pytest_retrieval_eval.gates.side import where_text
 from pytest_retrieval_eval.gates.verdict import Interval, Verdict
-from pytest_retrieval_eval.gates.wording import counted, shown
+from pytest_retrieval_eval.wording import counted, shown
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.bench import Bench

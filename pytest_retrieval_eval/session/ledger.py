@@ -135,7 +135,7 @@ class Ledger:
             (self.notes if self.deselected or stopped else self.complaints).append(sentence)
             return
         from pytest_retrieval_eval.gates import tojudge
-        from pytest_retrieval_eval.gates.wording import counted
+        from pytest_retrieval_eval.wording import counted
 
         rows = tojudge.merged(tojudge.staged(staged))
         tojudge.write(target, rows)

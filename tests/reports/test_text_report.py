@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.gates.verdict import Interval, Move, QueryDiff, Verdict
-from pytest_retrieval_eval.gates.wording import shown
 from pytest_retrieval_eval.reports.text import WIDTH, evidence, explain, headline, summary_line
+from pytest_retrieval_eval.wording import shown
 
 FAILED = Verdict(
     gate="recall@5 >= baseline",
