@@ -114,7 +114,7 @@ INI = (
     ),
     Ini("retrieval_judgments", "string", JUDGMENTS, "folder of the judgments that labels=judged reads"),
     Ini(
-        "retrieval_judge",
+        "retrieval_judged_by",
         "linelist",
         [],
         "whose judgments count, a line each: a folder of retrieval_judgments, or the beginning of a digest; the first "
@@ -225,7 +225,7 @@ class Settings:
     cache_mode: Literal["rw", "ro", "refresh", "off"] = "rw"
     reanchor: Literal["report", "write"] | None = None
     judgments: Path = Path(JUDGMENTS)
-    judges: tuple[str, ...] = ()
+    judged_by: tuple[str, ...] = ()
     contradictions: Literal["refuse", "first", "max", "median"] = "refuse"
     reader: Mapping[str, object] | None = None
     reader_root: Path = Path()
@@ -313,7 +313,9 @@ class Settings:
             to_judge=_to_judge(options.get("retrieval_to_judge"), here),
             cache=root / str(ini.get("retrieval_cache") or CACHE),
             judgments=root / str(ini.get("retrieval_judgments") or JUDGMENTS),
-            judges=tuple(str(name).strip() for name in cast("Sequence[object]", ini.get("retrieval_judge") or ())),
+            judged_by=tuple(
+                str(name).strip() for name in cast("Sequence[object]", ini.get("retrieval_judged_by") or ())
+            ),
             contradictions=cast('Literal["refuse", "first", "max", "median"]', contradictions),
             cache_mode=cast('Literal["rw", "ro", "refresh", "off"]', mode),
             reanchor=cast("Literal['report', 'write'] | None", reanchor),

@@ -172,7 +172,7 @@ def _handbook(project: Path) -> dict[str, str]:
     )
     (project / "runs").mkdir()
     _run([*search, "--retriever", "engine:refactored", "-o", "runs/refactored.run.jsonl.gz"], project)
-    author = ["judgments", "import", "eval/handbook/qrels/test.tsv", "--dataset", "eval/handbook", "--source", "author"]
+    author = ["judgments", "import", "eval/handbook/qrels/test.tsv", "--dataset", "eval/handbook", "--name", "author"]
     _run([sys.executable, "-m", "pytest_retrieval_eval.cli", *author], project)
     slow = project / "runs" / "slow.run.jsonl"
     rows = ['{"format": "retrieval-run", "version": 1, "depth": 100}']

@@ -40,7 +40,7 @@ def main(folder: Path) -> None:
     depth = ("--depth", "5")
 
     # What people have judged counts, and is never asked for again.
-    call(folder, "judgments", "import", f"{data}/qrels/test.tsv", "--dataset", data, "--source", "author")
+    call(folder, "judgments", "import", f"{data}/qrels/test.tsv", "--dataset", data, "--name", "author")
     call(folder, "pool", data, *first, *depth)
     named = [word for path in first for word in ("--run", path)]
     call(folder, "judge", "--dataset", data, *named, "--judge", "judging:judge", *depth)

@@ -57,14 +57,14 @@ def stats(arguments: argparse.Namespace, console: Console) -> int:
 
 def gc(arguments: argparse.Namespace, console: Console) -> int:
     """Delete what is old, or another reader's."""
-    if arguments.unused_for is None and arguments.reader is None:
-        raise SettingsError("nothing says what to delete: give --unused-for DAYS, --reader DIGEST or both")
+    if arguments.unused_for is None and arguments.digest is None:
+        raise SettingsError("nothing says what to delete: give --unused-for DAYS, --digest DIGEST or both")
     with _cache(arguments, "rw") as cache:
         before = cache.stats()
-        if arguments.reader is not None:
-            _known(arguments.reader, cache)
+        if arguments.digest is not None:
+            _known(arguments.digest, cache)
         days = arguments.unused_for
-        gone = cache.gc(unused_for=None if days is None else days * 86400.0, reader=arguments.reader)
+        gone = cache.gc(unused_for=None if days is None else days * 86400.0, digest=arguments.digest)
         after = cache.stats()
         console.say(
             f"deleted {counted(gone, 'reading', 'readings')} of {before.readings}; the file has {after.bytes:,} bytes, "
@@ -98,11 +98,11 @@ def selfcheck(arguments: argparse.Namespace, console: Console) -> int:
     from pytest_retrieval_eval.stats.intervals import wilson
 
     with _cache(arguments, "ro") as cache:
-        if arguments.of is not None:
-            _known(arguments.of, cache)
-        reader, of = _reader(arguments.reader)
+        if arguments.digest is not None:
+            _known(arguments.digest, cache)
+        reader, digest = _reader(arguments.reader)
         try:
-            found = check(cache, reader, of=arguments.of or of, sample=arguments.sample)
+            found = check(cache, reader, digest=arguments.digest or digest, sample=arguments.sample)
         finally:
             reader.close()
         for kept, now in found.flips:

@@ -24,12 +24,12 @@ def compare_runs(arguments: argparse.Namespace, console: Console) -> int:
         read_runs(arguments.runs),
         [measure for _, measure in named_measures(arguments.measure or DEFAULT)],
         select=select,
-        objectives=[measure for _, measure in named_measures(arguments.pareto)] if arguments.pareto else None,
+        pareto=[measure for _, measure in named_measures(arguments.pareto)] if arguments.pareto else None,
         correction=arguments.correction,
         alpha=arguments.alpha,
         allow_failures=arguments.allow_failures,
     )
-    console.write(json_text(found.to_dict()) + "\n" if arguments.format == "json" else FORMATS[arguments.format](found))
+    console.write(json_text(found.to_dict()) + "\n" if arguments.json else FORMATS[arguments.format](found))
     return 0
 
 

@@ -38,7 +38,7 @@ def plan(arguments: argparse.Namespace, console: Console) -> int:
     """The command ``pool``."""
     if arguments.to_judge is not None:
         check_path(Path(arguments.to_judge), "--to-judge")
-    judgments = _judgments(arguments, arguments.use)
+    judgments = _judgments(arguments, arguments.judged_by)
     judge, price = (None, None) if _named_judge(arguments) is None else _judge(arguments, None)
     pool = _pool(arguments, console)
     found = plan_of(pool, judgments, judge=judge, price=price)
@@ -97,11 +97,11 @@ def _judge_pairs(
 ) -> int:
     before = set(judgments.judges)
     kept = judgments.keep(made, allow_floating=arguments.allow_floating)
-    own = Judgments(judgments.folder, judges=[kept.name])
+    own = Judgments(judgments.folder, judged_by=[kept.name])
     if kept.name not in before and before:
         console.note(
             f"{kept.name} is another judge than {', '.join(sorted(before))}, and takes over none of their grades; "
-            "gates count those that retrieval_judge names"
+            "gates count those that retrieval_judged_by names"
         )
     planned = plan_of(pool, own, judge=made, price=price) if pool is not None else None
     if planned is not None:
@@ -126,7 +126,7 @@ def _judge_pairs(
             made.close()
         say_replies(cache, console)
     _say_filled(filled, cache, console)
-    own = Judgments(judgments.folder, judges=[kept.name])
+    own = Judgments(judgments.folder, judged_by=[kept.name])
     if filled.complete:
         return 0
     if pool is None:
@@ -175,8 +175,8 @@ def _say_estimate(tokens: tuple[int, int] | None, cost: float | None, console: C
             console.note("the price of the tokens is not known: name it in the judge's budget (price: input, output)")
 
 
-def _judgments(arguments: argparse.Namespace, use: Any) -> Judgments:
-    return Judgments(arguments.judgments, judges=tuple(use or ()), contradictions=arguments.contradictions)
+def _judgments(arguments: argparse.Namespace, judged_by: Any) -> Judgments:
+    return Judgments(arguments.judgments, judged_by=tuple(judged_by or ()), contradictions=arguments.contradictions)
 
 
 def _pool(arguments: argparse.Namespace, console: Console) -> Pool:

@@ -37,9 +37,16 @@ def compact(arguments: argparse.Namespace, console: Console) -> int:
     return 0
 
 
+def _opened(arguments: argparse.Namespace) -> Judgments:
+    given = arguments
+    return Judgments.open(given.judgments, judged_by=given.judged_by or (), contradictions=given.contradictions)
+
+
 def show(arguments: argparse.Namespace, console: Console) -> int:
-    """A line for each judge and for each source of people's labels; or every grade of a query."""
-    store = Judgments.open(arguments.judgments, judges=arguments.use or (), contradictions=arguments.contradictions)
+    """A line for each judge and for each file of people's labels; or every grade of a query."""
+    store = Judgments.open(
+        arguments.judgments, judged_by=arguments.judged_by or (), contradictions=arguments.contradictions
+    )
     if arguments.query is not None:
         for key, grade in store.grades(arguments.query).items():
             console.write("\t".join((key[0], key[2], f"{grade.grade:g}", grade.source, key[1], key[3])) + "\n")
@@ -51,10 +58,10 @@ def show(arguments: argparse.Namespace, console: Console) -> int:
         console.write(f"{name}\t{len(table)}\t{len(table.query_ids)}\t{grades}\t{kept.digest[:_DIGEST]}\n")
     people: dict[str, Counter[str]] = {}
     for row, place in store.rows(HUMAN):
-        people.setdefault(Path(place.rpartition(":")[0]).stem, Counter())[row.split or "no split"] += 1
-    for name, splits in people.items():
-        said = " ".join(f"{split}:{count}" for split, count in sorted(splits.items()))
-        console.write(f"{HUMAN}/{name}\t{sum(splits.values())}\t\t{said}\t\n")
+        people.setdefault(Path(place.rpartition(":")[0]).stem, Counter())[row.part or "no part"] += 1
+    for name, parts in people.items():
+        said = " ".join(f"{part}:{count}" for part, count in sorted(parts.items()))
+        console.write(f"{HUMAN}/{name}\t{sum(parts.values())}\t\t{said}\t\n")
     failures = store.failures()
     if failures:
         console.say(f"{counted(len(failures), 'pair')} without a grade: {store.folder / 'failures.jsonl'}")
@@ -63,7 +70,9 @@ def show(arguments: argparse.Namespace, console: Console) -> int:
 
 def worksheet(arguments: argparse.Namespace, console: Console) -> int:
     """A CSV file for people to grade."""
-    store = Judgments.open(arguments.judgments, judges=arguments.use or (), contradictions=arguments.contradictions)
+    store = Judgments.open(
+        arguments.judgments, judged_by=arguments.judged_by or (), contradictions=arguments.contradictions
+    )
     dataset = Dataset.read(arguments.dataset, split=arguments.split)
     pool = pool_of(dataset, [Run.read(path) for path in arguments.run], arguments.depth or DEPTH)
     found = write_worksheet(
@@ -85,13 +94,13 @@ def worksheet(arguments: argparse.Namespace, console: Console) -> int:
 def import_(arguments: argparse.Namespace, console: Console) -> int:
     """Labels of people, from a worksheet, a table or qrels."""
     dataset = None if arguments.dataset is None else Dataset.read(arguments.dataset, split=arguments.split)
-    rows, empty = read_labels(arguments.file, dataset, split=arguments.as_split, by=arguments.by or arguments.source)
+    rows, empty = read_labels(arguments.file, dataset, part=arguments.part, by=arguments.by or arguments.name)
     if not rows:
         raise SettingsError(f"{arguments.file}: no row has a grade ({counted(empty, 'row')} without)")
     store = Judgments(arguments.judgments)
-    added = store.add_human(arguments.source, rows)
+    added = store.add_human(arguments.name, rows)
     weights = f", {added.weights} with another weight" if added.weights else ""
-    console.say(f"{counted(len(rows), 'label')} of {arguments.source}, {added.new} new{weights}")
+    console.say(f"{counted(len(rows), 'label')} of {arguments.name}, {added.new} new{weights}")
     if empty:
         console.note(f"{counted(empty, 'row has', 'rows have')} no grade, and {'is' if empty == 1 else 'are'} left out")
     return 0
@@ -99,7 +108,9 @@ def import_(arguments: argparse.Namespace, console: Console) -> int:
 
 def export(arguments: argparse.Namespace, console: Console) -> int:
     """The grades that count, as CSV; or, of the texts of a dataset, as qrels."""
-    store = Judgments.open(arguments.judgments, judges=arguments.use or (), contradictions=arguments.contradictions)
+    store = Judgments.open(
+        arguments.judgments, judged_by=arguments.judged_by or (), contradictions=arguments.contradictions
+    )
     if arguments.file.lower().endswith(".csv"):
         if arguments.dataset is not None:
             raise SettingsError("--dataset chooses the grades of a file of qrels; a .csv file has all of them")

@@ -82,8 +82,8 @@ class Sources:
         self._judged: Judged | None = None
         for name in arguments.labels or ():
             check_name(name)
-        if arguments.use is not None and JUDGED not in (arguments.labels or ()):
-            raise SettingsError(f"--use says whose judgments count; add --labels {JUDGED}")
+        if arguments.judged_by is not None and JUDGED not in (arguments.labels or ()):
+            raise SettingsError(f"--judged-by says whose judgments count; add --labels {JUDGED}")
         if ERAG not in (arguments.labels or ()):
             for name in ("reader", "answer_metric"):
                 if getattr(arguments, name) is not None:
@@ -103,7 +103,7 @@ class Sources:
                 from pytest_retrieval_eval.labels.judgments import Judgments
 
                 given = self._arguments
-                store = Judgments(given.judgments, judges=given.use or (), contradictions=given.contradictions)
+                store = Judgments(given.judgments, judged_by=given.judged_by or (), contradictions=given.contradictions)
                 option = "" if given.judgments == JUDGMENTS else f" --judgments {shlex.quote(given.judgments)}"
                 command = f"compare … --to-judge pairs.jsonl; {PROGRAM} judge pairs.jsonl{option}"
                 self._judged = Judged(store, fill=f"{PROGRAM} {command}")

@@ -47,17 +47,17 @@ def report(arguments: argparse.Namespace, console: Console) -> int:
         for warning in run.warnings:
             console.note(f"{name}: {warning}")
     labels = _of_folder(arguments, runs) if arguments.judgments is not None else _of_files(arguments)
-    qrels, people = labels.qrels, labels.people
-    if arguments.people is not None:
-        people = Qrels.read(arguments.people)
+    qrels, human = labels.qrels, labels.human
+    if arguments.human is not None:
+        human = Qrels.read(arguments.human)
     tags = _tags(arguments.tags, runs)
     families = {name: json_word(row[FAMILY]) for name, row in tags.items() if FAMILY in row}
     if families and len(families) < len(runs):
         odd = next(name for name in runs if name not in families)
         raise SettingsError(f"the run {odd} has no tag {FAMILY}, and others have one: give it to every run, or to none")
     repeated = labels.repeated
-    if arguments.again is not None:
-        repeated = grades_of(labels.judge), grades_of(Qrels.read(arguments.again))
+    if arguments.repeated is not None:
+        repeated = grades_of(labels.judge), grades_of(Qrels.read(arguments.repeated))
     found = pool_report(
         runs,
         qrels,
@@ -68,14 +68,14 @@ def report(arguments: argparse.Namespace, console: Console) -> int:
         tags={name: {tag: value for tag, value in row.items() if tag != FAMILY} for name, row in tags.items()},
         judge=labels.judge,
         second=labels.second,
-        people=people,
+        human=human,
         repeated=repeated,
         price=arguments.price,
     )
     stable = None
     if arguments.before is not None:
-        least = 0.9 if arguments.min_tau is None else arguments.min_tau
-        stable = ranking_stability(runs, Qrels.read(arguments.before), qrels, arguments.measure, least=least)
+        min_tau = 0.9 if arguments.min_tau is None else arguments.min_tau
+        stable = ranking_stability(runs, Qrels.read(arguments.before), qrels, arguments.measure, min_tau=min_tau)
     if arguments.html is not None:
         with write_atomically(arguments.html) as file:
             file.write(html(found, stable).encode())
@@ -90,14 +90,14 @@ def report(arguments: argparse.Namespace, console: Console) -> int:
 class _Labels:
     qrels: Qrels
     judge: Qrels
-    people: Qrels | None = None
+    human: Qrels | None = None
     second: Qrels | None = None
     repeated: Repeated | None = None
 
 
 def _of_files(arguments: argparse.Namespace) -> _Labels:
-    if arguments.use:
-        raise SettingsError("--use goes with --judgments, the folder that has the judge's grades")
+    if arguments.judged_by:
+        raise SettingsError("--judged-by goes with --judgments, the folder that has the judge's grades")
     qrels = read_collection(arguments.qrels, split=arguments.split).qrels
     return _Labels(qrels, qrels, second=None if arguments.second is None else Qrels.read(arguments.second))
 
@@ -105,16 +105,16 @@ def _of_files(arguments: argparse.Namespace) -> _Labels:
 def _of_folder(arguments: argparse.Namespace, runs: Mapping[str, Run]) -> _Labels:
     """The labels of a folder of judgments, for the texts that the runs have."""
     pool = pool_of(Dataset.read(arguments.qrels, split=arguments.split), list(runs.values()), arguments.depth)
-    judgments = Judgments.open(arguments.judgments, judges=tuple(arguments.use or ()))
+    judgments = Judgments.open(arguments.judgments, judged_by=tuple(arguments.judged_by or ()))
     found = stored(judgments, pool)
     second = None
     if arguments.second is not None:
         if Path(arguments.second).is_file():
             second = Qrels.read(arguments.second)
         else:
-            other = Judgments.open(arguments.judgments, judges=(arguments.second,))
+            other = Judgments.open(arguments.judgments, judged_by=(arguments.second,))
             second = graded_by(other, other.chosen[0].name, pool)
-    return _Labels(found.qrels, found.judge, found.people, second, found.repeated)
+    return _Labels(found.qrels, found.judge, found.human, second, found.repeated)
 
 
 def again(arguments: argparse.Namespace, console: Console) -> int:
@@ -126,7 +126,7 @@ def again(arguments: argparse.Namespace, console: Console) -> int:
         kept = next((each for each in judgments.judges.values() if each.digest == digest), None)
         if kept is None:
             raise GateError(f"{judgments.folder} has no grades of this judge: there is no first time yet")
-        own = Judgments(judgments.folder, judges=[kept.name])
+        own = Judgments(judgments.folder, judged_by=[kept.name])
         table = own.table(kept.name)
         graded = {key for query in table.query_ids for key in table.of_query(query)}
         known = {(key[0], "\x00".join(key[1:])): pair for key, pair in pool.pairs.items() if key in graded}
@@ -134,9 +134,9 @@ def again(arguments: argparse.Namespace, console: Console) -> int:
             raise GateError(f"{kept.name} has graded none of the {len(pool.pairs)} pairs: there is no first time yet")
         sample = sample_pairs(known, arguments.sample, seed=arguments.seed)
         pairs = [known[pair] for pair in sample]
-        filled = fill_judgments(judgments, made, pairs, repetition=1, also_people=True, allow_floating=True)
+        filled = fill_judgments(judgments, made, pairs, repetition=1, also_human=True, allow_floating=True)
         say_replies(cache, console)
-    both = repeated_by(Judgments(judgments.folder, judges=[kept.name]), kept.name)
+    both = repeated_by(Judgments(judgments.folder, judged_by=[kept.name]), kept.name)
     if both is None:
         raise GateError(f"{kept.name} gave no second grade: {filled.stopped or 'each of the sample failed'}")
     chosen = set(sample)
@@ -170,11 +170,9 @@ def validate(arguments: argparse.Namespace, console: Console) -> int:
     """The command ``judge validate``: status 1 where the judge is not to be believed."""
     if arguments.k is not None and arguments.correct is None:
         raise SettingsError("-k goes with --correct, the run whose P@k is corrected")
-    names = ("judgments", "human", "grades", "rel", "tpr", "tnr", "kappa", "mode")
+    names = ("name", "judgments", "human", "grades", "rel", "tpr", "tnr", "kappa", "mode")
     more = ("min_pairs", "min_not_relevant", "allow_missing")
     given = {name: getattr(arguments, name) for name in (*names, *more) if getattr(arguments, name) is not None}
-    if arguments.use is not None:
-        given["name"] = arguments.use
     where = parse_where(arguments.where)
     if (where is None) != (arguments.dataset is None):
         raise SettingsError("--where and --dataset go together: the tags of queries are the dataset's")

@@ -254,7 +254,7 @@ class Chunks:
         chunk = self.placed().get(chunk_id)
         return chunk is not None and (chunk.doc_id, chunk.start, chunk.end) == (doc_id, start, end)
 
-    def write(self, path: PathLike) -> None:
+    def save(self, path: PathLike) -> None:
         """Write the table as JSON Lines (``.jsonl``), ``.csv`` or ``.tsv``, also compressed; equal tables give
         equal bytes.
         """

@@ -37,7 +37,7 @@ def rewritten(anchors: Anchors, path: PathLike) -> tuple[bytes, int]:
     if bare_suffixes(path)[-1:] not in ([".jsonl"], [".csv"], [".tsv"]):
         raise DataError(
             f"{path}: moved spans are written into .jsonl, .csv and .tsv files alone; write the spans as spans.jsonl "
-            "first (Spans.read(…).write(…))"
+            "first (Spans.read(…).save(…))"
         )
     moved = {_key(anchor.span): anchor.now for anchor in anchors.with_status("moved") if anchor.now is not None}
     with open_bytes(path) as file:

@@ -100,7 +100,7 @@ class Spans:
 
         return spans_of(spans, source)
 
-    def write(self, path: PathLike) -> None:
+    def save(self, path: PathLike) -> None:
         """Write JSON Lines (``.jsonl``), ``.csv`` or ``.tsv``, also compressed; equal spans give equal bytes."""
         from pytest_retrieval_eval.collection.spanrows import write_spans
 

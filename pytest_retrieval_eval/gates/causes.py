@@ -66,11 +66,11 @@ def causes_of_loss(
         found.append(spans_that_left(side, reference, lost))
     if tied is not None:
         ordered = tied.high if comparison.sign > 0 else tied.low
-        equal = comparison.sign * (ordered - comparison.scale * comparison.before) >= -TOLERANCE
+        equal = comparison.sign * (ordered - comparison.factor * comparison.before) >= -TOLERANCE
         found.append(_ties(int((lost & equal).sum()), what))
     best = _best(side, comparison.sign)
     if best is not None:
-        equal = comparison.sign * (best - comparison.scale * comparison.before) >= -TOLERANCE
+        equal = comparison.sign * (best - comparison.factor * comparison.before) >= -TOLERANCE
         found.append(_hang(int((lost & equal).sum()), what, "be as good as before"))
     elif comparison.sign > 0 and side.by_judgment:
         k = side.judged_at.cutoff or 1

@@ -284,9 +284,9 @@ def _against_run(case: Case, comparison: Comparison, adjustment: Adjustment | No
     settled = case.settled
     ruling = rule_on(comparison, test, adjustment) if settled is None else Ruling(settled.holds, settled.reason)
     low, high = loss_range(gate.measure, side, reference)
-    largest = max(comparison.scale * high - low, TOLERANCE)
+    largest = max(comparison.factor * high - low, TOLERANCE)
     level = deciding_level(gate.options, adjustment)
-    before = comparison.scale * comparison.before
+    before = comparison.factor * comparison.before
     detectable = comparison.summary.detectable(comparison.after, before, level, largest)
     raw = comparison.summary.difference(comparison.after, before, 1, _LEVEL)
     sided = comparison.sided
@@ -337,13 +337,13 @@ def _against_run(case: Case, comparison: Comparison, adjustment: Adjustment | No
         reason="the baseline was written from this run" if base.updated else reason,
         baseline=base.name,
         reference_kind=gate.target.reference.kind,
-        scale=comparison.scale,
+        factor=comparison.factor,
         sided=sided,
         margin=comparison.margin,
         target=comparison.target,
         reference=comparison.reference,
         # 0 + turns −0.0, which would be printed, into 0.0.
-        delta=0.0 + comparison.value - comparison.scale * comparison.reference,
+        delta=0.0 + comparison.value - comparison.factor * comparison.reference,
         interval=_interval(raw),
         bound=ruling.bound,
         p=test.p_worse if sided == "one" else test.p_two_sided,

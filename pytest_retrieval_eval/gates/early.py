@@ -88,8 +88,8 @@ def margin_of(gate: Gate) -> float:
 def _differences(gate: Gate) -> tuple[float, float]:
     """The least and the largest difference of one query, below zero where the candidate is worse."""
     low, high = bounds(gate.measure)
-    scale = gate.target.scale if isinstance(gate.target, Target) else 1.0
-    ends = low - scale * high, high - scale * low
+    factor = gate.target.factor if isinstance(gate.target, Target) else 1.0
+    ends = low - factor * high, high - factor * low
     return ends if gate.operator in (">=", ">") else (-ends[1], -ends[0])
 
 

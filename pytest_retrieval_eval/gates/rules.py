@@ -38,7 +38,7 @@ class Comparison:
     after: Floats
     before: Floats
     sign: int
-    scale: float
+    factor: float
     margin: float
     value: float
     reference: float
@@ -47,17 +47,17 @@ class Comparison:
     @property
     def target(self) -> float:
         """The number that the candidate's mean is held against."""
-        return self.scale * self.reference - self.sign * self.margin
+        return self.factor * self.reference - self.sign * self.margin
 
     @property
     def differences(self) -> Floats:
         """candidate − a · run per query, the sign turned for ``<=``: below zero is worse."""
-        difference: Floats = self.sign * (self.after - self.scale * self.before)
+        difference: Floats = self.sign * (self.after - self.factor * self.before)
         return difference
 
     def test(self) -> PairedTest:
         """The paired test of candidate against a · run; below 0 is worse."""
-        return self.summary.test(self.after, self.scale * self.before, self.sign)
+        return self.summary.test(self.after, self.factor * self.before, self.sign)
 
     @property
     def sided(self) -> Literal["one", "two"]:
@@ -100,7 +100,7 @@ def check_rule(gate: Gate) -> None:
             )
         return
     if rule == "noninferior" and -_sign(gate) * target.offset <= 0 and not _has_slack(gate, target):
-        plain = Target(target.reference, target.scale)
+        plain = Target(target.reference, target.factor)
         sign = "-" if _sign(gate) > 0 else "+"
         example = "5ms" if unit(gate.measure) else "0.01"
         raise GateError(
@@ -113,7 +113,7 @@ def check_rule(gate: Gate) -> None:
 def _has_slack(gate: Gate, target: Target) -> bool:
     """Whether the factor allows a loss in itself, as 1.1 * baseline does for a time, which has no largest value."""
     unbounded = not math.isfinite(bounds(gate.measure)[1])
-    return unbounded and _sign(gate) * (1.0 - target.scale) > 0 and _sign(gate) * target.offset <= 0
+    return unbounded and _sign(gate) * (1.0 - target.factor) > 0 and _sign(gate) * target.offset <= 0
 
 
 def check_alone(gate: Gate) -> None:
@@ -138,7 +138,7 @@ def compared(
         raise GateError(f"{gate} has a fixed target; there is no run to compare with")
     sign = _sign(gate)
     # 0 − 0.0 is no −0.0, which would be printed.
-    return Comparison(gate, after, before, sign, target.scale, 0.0 - sign * target.offset, value, reference, summary)
+    return Comparison(gate, after, before, sign, target.factor, 0.0 - sign * target.offset, value, reference, summary)
 
 
 def rule_on(comparison: Comparison, test: PairedTest | None = None, adjustment: Adjustment | None = None) -> Ruling:
@@ -184,7 +184,7 @@ def in_unit(counted_in: str, *values: float) -> list[str]:
 def _aside(comparison: Comparison) -> str:
     """The mean that the target is made of, unless it is the target itself."""
     target = comparison.gate.target
-    if not isinstance(target, Target) or (target.scale == 1.0 and not target.offset):
+    if not isinstance(target, Target) or (target.factor == 1.0 and not target.offset):
         return ""
     counted_in = unit(comparison.gate.measure)
     return f" ({target.reference} {in_unit(counted_in, comparison.reference, comparison.target)[0]})"
@@ -200,7 +200,7 @@ def _mean(comparison: Comparison) -> Ruling:
 def _noninferior(comparison: Comparison) -> Ruling:
     alpha, margin = comparison.gate.options.alpha, comparison.margin
     interval = comparison.summary.difference(
-        comparison.after, comparison.scale * comparison.before, comparison.sign, 1 - alpha, "lower"
+        comparison.after, comparison.factor * comparison.before, comparison.sign, 1 - alpha, "lower"
     )
     if interval is None:
         raise GateError(

@@ -99,7 +99,7 @@ def quoted(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Target:
-    """``scale`` × the mean of a run + ``offset``: the lazy right side of a gate.
+    """``factor`` × the mean of a run + ``offset``: the lazy right side of a gate.
 
     >>> 0.9 * baseline - 0.01
     <Target 0.9 * baseline - 0.01>
@@ -108,7 +108,7 @@ class Target:
     """
 
     reference: Reference
-    scale: float = 1.0
+    factor: float = 1.0
     offset: float = 0.0
 
     # numpy's scalars then leave `np.float64(0.9) * baseline` to __rmul__.
@@ -120,8 +120,8 @@ class Target:
     def text(self, unit: str = "") -> str:
         """As a gate's text has it; ``unit`` is what the offset is counted in."""
         text = str(self.reference)
-        if self.scale != 1.0:
-            text = f"{number(self.scale)} * {text}"
+        if self.factor != 1.0:
+            text = f"{number(self.factor)} * {text}"
         if self.offset:
             text += f" {'+' if self.offset > 0 else '-'} {number(abs(self.offset))}{unit}"
         return text
@@ -142,15 +142,15 @@ class Target:
 
     @property
     def _is_plain(self) -> bool:
-        return self.scale == 1.0 and self.offset == 0.0
+        return self.factor == 1.0 and self.offset == 0.0
 
     def __add__(self, other: object) -> Target:
-        return Target(self.reference, self.scale, self.offset + self._number(other, "+"))
+        return Target(self.reference, self.factor, self.offset + self._number(other, "+"))
 
     __radd__ = __add__
 
     def __sub__(self, other: object) -> Target:
-        return Target(self.reference, self.scale, self.offset - self._number(other, "-"))
+        return Target(self.reference, self.factor, self.offset - self._number(other, "-"))
 
     def __rsub__(self, other: object) -> NoReturn:
         raise OperandError(
@@ -164,7 +164,7 @@ class Target:
             raise SettingsError(
                 f"{number(factor)} * {self}: a target is a · run + b with a > 0; for a fixed target write the number"
             )
-        return Target(self.reference, self.scale * factor, self.offset * factor)
+        return Target(self.reference, self.factor * factor, self.offset * factor)
 
     __rmul__ = __mul__
 
@@ -199,13 +199,13 @@ class Target:
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Target):
-            return (self.reference, self.scale, self.offset) == (other.reference, other.scale, other.offset)
+            return (self.reference, self.factor, self.offset) == (other.reference, other.factor, other.offset)
         if isinstance(other, (Real, Decimal)):
             self._refuse_comparison(other)
         return NotImplemented
 
     def __hash__(self) -> int:
-        return hash((self.reference, self.scale, self.offset))
+        return hash((self.reference, self.factor, self.offset))
 
     def __bool__(self) -> bool:
         self._refuse_comparison(None)

@@ -226,12 +226,12 @@ class Verdict:
         labels, where: the source of labels, and the slice as text ("" for every query).
         rule, alpha, sided, margin, allow: what the rule decided with: ``sided`` (``one`` or ``two``) says
             which p ``p`` is, the margin is in units of the measure.
-        scale: the factor of the run on the right side; differences are candidate − scale · run.
+        factor: of the run on the right side; differences are candidate − factor · run.
         n: the number of queries counted.
         value: the candidate's mean.
         target: the number that ``value`` was held against.
         reference: the mean of the run on the right side.
-        delta: ``value`` − ``scale`` · ``reference``.
+        delta: ``value`` − ``factor`` · ``reference``.
         interval: of the mean difference; of the mean for a fixed target.
         bound: under ``noninferior``, the one-sided bound of the mean difference.
         p, p_one_sided: of the paired randomization test, the printed one and the one-sided one.
@@ -289,7 +289,7 @@ class Verdict:
     alpha: float = 0.05
     sided: str = "two"
     margin: float | None = None
-    scale: float = 1.0
+    factor: float = 1.0
     allow: int = 0
     n: int = 0
     value: float | None = None

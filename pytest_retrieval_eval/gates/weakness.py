@@ -77,7 +77,7 @@ def weakness(comparison: Comparison, detectable: float | None, bench: Bench) -> 
     limit = max(comparison.margin, float(getattr(bench, "weak_drop", WEAK_DROP)))
     if not np.isfinite(bounds(comparison.gate.measure)[1]):
         # What has no largest value is seen in parts of itself, and what the factor allows is no loss.
-        allowed = comparison.margin + abs(comparison.scale - 1.0) * abs(comparison.reference)
+        allowed = comparison.margin + abs(comparison.factor - 1.0) * abs(comparison.reference)
         limit = max(allowed, WEAK_SHARE * abs(comparison.reference))
     if detectable <= limit + TOLERANCE:
         return "passed", []

@@ -53,13 +53,13 @@ def fill_judgments(
     pairs: Iterable[Pair],
     *,
     repetition: int = 0,
-    also_people: bool = False,
+    also_human: bool = False,
     allow_floating: bool = False,
     told: Callable[[Graded], object] | None = None,
 ) -> Filled:
     """Ask a judge for the pairs that have no grade of this judge yet, nor one of people.
 
-    A pair that fails is not tried again by this call: the next one asks for it. ``also_people`` asks for pairs that
+    A pair that fails is not tried again by this call: the next one asks for it. ``also_human`` asks for pairs that
     people have judged as well, to hold the judge against them; ``repetition`` from 1 asks for pairs again, beside the
     grades that count. ``told`` hears of each grade. Whatever ends the call, what came is kept, and what is in the
     journal is put into the files; one process at a time judges for one judge, since two would pay twice. A judge that
@@ -80,7 +80,7 @@ def fill_judgments(
     )
     with locked(side_folder(judgments.folder) / f"{kept.name}.judging", taken=taken):
         try:
-            return _fill(judgments, judge, kept.name, pairs, repetition, also_people, told)
+            return _fill(judgments, judge, kept.name, pairs, repetition, also_human, told)
         finally:
             judgments.compact()
 
@@ -91,11 +91,11 @@ def _fill(
     name: str,
     pairs: Iterable[Pair],
     repetition: int,
-    also_people: bool,
+    also_human: bool,
     told: Callable[[Graded], object] | None,
 ) -> Filled:
     by_key = {key_of(pair): pair for pair in pairs}
-    known = _known(judgments, name, by_key, repetition, also_people)
+    known = _known(judgments, name, by_key, repetition, also_human)
     asked = {key: pair for key, pair in by_key.items() if key not in known}
     filled = Filled(name, len(by_key), len(by_key) - len(asked))
     if not asked:
@@ -161,12 +161,12 @@ def _checked(given: object, left: set[int], scale: Scale) -> tuple[int, Graded]:
     return index, graded
 
 
-def _known(judgments: Judgments, name: str, keys: Iterable[Key], repetition: int, also_people: bool) -> set[Key]:
+def _known(judgments: Judgments, name: str, keys: Iterable[Key], repetition: int, also_human: bool) -> set[Key]:
     if repetition:
         return {row.key for row, _ in judgments.rows(name) if row.r == repetition}
     keys = set(keys)
     own = {query: judgments.table(name).of_query(query) for query in {key[0] for key in keys}}
-    people = {} if also_people else {query: judgments.table("human").of_query(query) for query in own}
+    people = {} if also_human else {query: judgments.table("human").of_query(query) for query in own}
     return {key for key in keys if key in own[key[0]] or key in people.get(key[0], {})}
 
 

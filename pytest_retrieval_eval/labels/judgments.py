@@ -83,18 +83,18 @@ class Added:
 class Judgments:
     """The judgments in a folder. What the journal holds counts as what the files hold.
 
-    ``judges`` names those whose grades count, in their order (folders, or beginnings of digests); it may be left out
-    where there is only one. The labels of people go before all of them. ``contradictions`` says what becomes of
-    different grades of one pair: ``refuse`` (a DataError with both lines), ``first``, ``max`` or ``median``.
+    ``judged_by`` names the judges whose grades count, in their order (folders, or beginnings of digests); it may be
+    left out where there is only one. The labels of people go before all of them. ``contradictions`` says what becomes
+    of different grades of one pair: ``refuse`` (a DataError with both lines), ``first``, ``max`` or ``median``.
 
     Files are read when they are first asked for. A folder that is not there is empty until something is added.
     """
 
     def __init__(
-        self, folder: PathLike, *, judges: Sequence[str] = (), contradictions: Contradictions = "refuse"
+        self, folder: PathLike, *, judged_by: Sequence[str] = (), contradictions: Contradictions = "refuse"
     ) -> None:
         self.folder = Path(folder)
-        self._names = tuple(judges)
+        self._names = tuple(judged_by)
         self._how = check_contradictions(contradictions)
         self._tables: dict[str, Table] = {}
         self._known: dict[str, KeptJudge] | None = None
@@ -104,14 +104,14 @@ class Judgments:
 
     @classmethod
     def open(
-        cls, folder: PathLike, *, judges: Sequence[str] = (), contradictions: Contradictions = "refuse"
+        cls, folder: PathLike, *, judged_by: Sequence[str] = (), contradictions: Contradictions = "refuse"
     ) -> Judgments:
         """The judgments in a folder that is there, or a GateError."""
         if not Path(folder).is_dir():
             raise GateError(
                 f"there is no folder of judgments {folder}: pytest-retrieval-eval judge makes it, and fills it"
             )
-        return cls(folder, judges=judges, contradictions=contradictions)
+        return cls(folder, judged_by=judged_by, contradictions=contradictions)
 
     def __repr__(self) -> str:
         return f"<Judgments {self.folder}>"
@@ -220,14 +220,14 @@ class Judgments:
             with writing(self.folder):
                 append(self.folder / failure.judge / _JOURNAL, to_line(failure.row))
 
-    def add_human(self, source: str, rows: Iterable[Judgment]) -> Added:
-        """Put labels of people into ``human/<source>.jsonl``; returns what that changed.
+    def add_human(self, name: str, rows: Iterable[Judgment]) -> Added:
+        """Put labels of people into ``human/<name>.jsonl``; returns what that changed.
 
         Where a row says again what is there, with another weight, its weight takes the place of the former one.
         """
-        if not source or any(char in source for char in "/\\") or source.startswith("."):
-            raise SettingsError(f"the source of labels is {source!r}; expected a name such as ann")
-        path = self.folder / HUMAN / f"{source}.jsonl"
+        if not name or any(char in name for char in "/\\") or name.startswith("."):
+            raise SettingsError(f"the name of the labels is {name!r}; expected a name such as ann")
+        path = self.folder / HUMAN / f"{name}.jsonl"
         with self._writing():
             before = [row for row, _ in read_rows(path)] if path.exists() else []
             given = list(rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_retrieval_eval.labels.labelling import ERAG, JUDGED, Labelling, LabelSource
@@ -22,7 +22,7 @@ def make_labels(
     labels: str | Sequence[str],
     *,
     depth: int | None = None,
-    where: Mapping[str, object] | None = None,
+    select: Collection[str] | None = None,
     reader: Reader | None = None,
     answer_metric: str | Metric | None = None,
     judgments: Judgments | None = None,
@@ -31,7 +31,7 @@ def make_labels(
 
     ``labels`` is a source (``qrels``, ``spans``, ``contains(kilt)``, ``contains(dpr)``, ``erag``, ``judged``), or
     several of which the first that has a grade wins. ``depth`` is down to which rank documents are labelled (None:
-    whole lists), ``where`` selects queries by their tags. ``erag`` needs a ``reader``, and holds its answers against
+    whole lists), ``select`` narrows the queries to these. ``erag`` needs a ``reader``, and holds its answers against
     the gold answers by ``answer_metric`` (exact match where it is None); ``judged`` reads ``judgments``, or else the
     folder of that name.
 
@@ -50,8 +50,7 @@ def make_labels(
     names = (labels,) if isinstance(labels, str) else labels
     sources = [_source(name, reader, answer_metric, judgments) for name in names]
     every = list(runs) if isinstance(runs, Sequence) else [runs]
-    select = None if where is None else dataset.queries.select(where)
-    return combined(sources).label(dataset, every, depth=depth, select=select)
+    return combined(sources).label(dataset, every, depth=depth, select=None if select is None else frozenset(select))
 
 
 def _source(

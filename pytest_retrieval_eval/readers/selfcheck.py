@@ -30,26 +30,26 @@ class SelfCheck:
         return len(self.flips) / self.checked
 
 
-def selfcheck(cache: ReadingCache, reader: Reader, *, of: str | None = None, sample: int = 100) -> SelfCheck:
+def selfcheck(cache: ReadingCache, reader: Reader, *, digest: str | None = None, sample: int = 100) -> SelfCheck:
     """Read a sample of the readings of a cache again, each alone, and compare the texts.
 
-    ``of`` is how the digest of the reader begins whose readings are checked; by default those of ``reader``. The
+    ``digest`` is how the digest of the reader begins whose readings are checked; by default those of ``reader``. The
     sample is drawn by the keys: the same for the same cache. Nothing is stored. Raises GateError where there is
     nothing to check, or nothing could be read.
     """
-    if of is None:
+    if digest is None:
         if reader.identity is None:
             raise GateError("the reader has no identity: say whose readings to check")
-        of = identity_digest(reader.identity)
-    chosen = sorted(_drawn(cache, of))[:sample]
+        digest = identity_digest(reader.identity)
+    chosen = sorted(_drawn(cache, digest))[:sample]
     if not chosen:
         held = ", ".join(f"{each.digest[:12]} ({each.readings})" for each in cache.stats().readers)
         raise GateError(
-            f"{cache.path} holds no readings of the reader {of[:12]}; it holds those of: {held or 'no reader'}"
+            f"{cache.path} holds no readings of the reader {digest[:12]}; it holds those of: {held or 'no reader'}"
         )
     keys = {key for _, key in chosen}
     flips, checked, failed = list[tuple[Kept, Reading]](), 0, 0
-    for kept in cache.kept(of):
+    for kept in cache.kept(digest):
         if kept.key not in keys:
             continue
         again = read_all(reader, [kept.item])[0]
@@ -61,7 +61,7 @@ def selfcheck(cache: ReadingCache, reader: Reader, *, of: str | None = None, sam
             flips.append((kept, again))
     if not checked:
         raise GateError(f"none of {failed} readings could be made again")
-    return SelfCheck(of, checked, tuple(flips), failed)
+    return SelfCheck(digest, checked, tuple(flips), failed)
 
 
 def alone(settings: Mapping[str, object]) -> Mapping[str, object]:
@@ -81,7 +81,7 @@ def alone(settings: Mapping[str, object]) -> Mapping[str, object]:
     return {**settings, "shapes": {**given, **least}}
 
 
-def _drawn(cache: ReadingCache, of: str) -> Iterator[tuple[str, str]]:
-    for kept in cache.kept(of):
+def _drawn(cache: ReadingCache, digest: str) -> Iterator[tuple[str, str]]:
+    for kept in cache.kept(digest):
         # By another digest than the key itself, so that the sample is none of neighbours in the file.
         yield hashlib.sha256(f"selfcheck {kept.key}".encode()).hexdigest(), kept.key

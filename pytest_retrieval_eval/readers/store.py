@@ -232,8 +232,8 @@ class ReadingCache:
             )
         )
 
-    def gc(self, *, unused_for: float | None = None, reader: str | None = None) -> int:
-        """Delete what was not looked up for so many seconds, and what readers made whose digest begins so.
+    def gc(self, *, unused_for: float | None = None, digest: str | None = None) -> int:
+        """Delete what was not looked up for so many seconds, and what readers made whose ``digest`` begins so.
 
         Both together: only what is both. Returns the number of readings; the file shrinks by what they took.
         """
@@ -241,11 +241,11 @@ class ReadingCache:
         if unused_for is not None:
             conditions.append("used < ?")
             values.append(time.time() - unused_for)
-        if reader is not None:
+        if digest is not None:
             conditions.append("reader IN (SELECT id FROM readers WHERE substr(digest, 1, ?) = ?)")
-            values += [len(reader), reader]
+            values += [len(digest), digest]
         if not conditions:
-            raise ValueError("gc needs to be told what to delete: unused_for, reader or both")
+            raise ValueError("gc needs to be told what to delete: unused_for, digest or both")
 
         def work(connection: sqlite3.Connection) -> int:
             gone = connection.execute(f"DELETE FROM readings WHERE {' AND '.join(conditions)}", values).rowcount

@@ -60,7 +60,7 @@ def _how(found: Configurations) -> str:
 
 
 def _objectives(found: Configurations) -> str:
-    return ", ".join(f"{measure} ({'low' if lower else 'high'})" for measure, lower in found.objectives.items())
+    return ", ".join(f"{measure} ({'low' if lower else 'high'})" for measure, lower in found.pareto.items())
 
 
 def _value(cell: Cell) -> str:

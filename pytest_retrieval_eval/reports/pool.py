@@ -83,8 +83,8 @@ def sections(report: PoolReport) -> list[Section]:
         parts.append(Section("The judge against itself", agreement_lines(report.repeated)))
     if report.second is not None:
         parts.append(_judges("A second judge", report.second))
-    if report.people is not None:
-        parts.append(_judges("People", report.people))
+    if report.human is not None:
+        parts.append(_judges("People", report.human))
     if report.pairs is not None:
         parts.append(_pairs(report))
     if report.factors:
@@ -100,7 +100,7 @@ def stability_section(stability: Stability) -> Section:
     verdict = "stayed" if stability.holds else "did NOT stay"
     name, change = found.largest
     lines = (
-        f"the ranking by {stability.measure} {verdict}: {_correlations(found)}; tau has to reach {stability.least:g}",
+        f"the ranking by {stability.measure} {verdict}: {_correlations(found)}; tau has to reach {stability.min_tau:g}",
         f"largest change: {shown(name, _NAME)} {change:+.4f}, over {counted(stability.queries, 'query', 'queries')}",
         *_flips(found.flips),
     )
@@ -199,7 +199,7 @@ def _pairs(report: PoolReport) -> Section:
         (
             f"{shown(pair.first, _NAME)} / {shown(pair.second, _NAME)}",
             f"{pair.judge:+.4f}",
-            f"{pair.people:+.4f}",
+            f"{pair.human:+.4f}",
             "" if pair.interval is None else _ends(pair.interval),
         )
         for pair in found.pairs

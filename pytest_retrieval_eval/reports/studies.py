@@ -74,7 +74,7 @@ def efficiency_text(study: Efficiency) -> str:
         (
             row.reader,
             row.level + (" *" if row.matched else ""),
-            NONE if row.batch is None else str(row.batch),
+            NONE if row.batch_size is None else str(row.batch_size),
             f"{row.seconds:.4f}",
             f"{row.cpu_seconds:.4f}",
             NONE if row.input_tokens is None else f"{row.input_tokens:,.0f}",

@@ -78,7 +78,7 @@ def _evidence_of_pair(verdict: Verdict) -> list[str]:
     before, after = in_unit(verdict.measured_in, reference, value)
     first = [f"{verdict.measure}  {before} → {after}"]
     if verdict.delta is not None:
-        of = f" to {number(verdict.scale)} · {verdict.reference_kind}" if verdict.scale != 1.0 else ""
+        of = f" to {number(verdict.factor)} · {verdict.reference_kind}" if verdict.factor != 1.0 else ""
         effect = f"Δ{of} {_difference(verdict.delta, verdict.measured_in)}"
         if verdict.interval is not None:
             low, high, level, method = verdict.interval

@@ -102,7 +102,7 @@ class Session:
 
         place, given = self.settings.root / folder, self.settings
         if place not in self._stores:
-            self._stores[place] = Judgments(place, judges=given.judges, contradictions=given.contradictions)
+            self._stores[place] = Judgments(place, judged_by=given.judged_by, contradictions=given.contradictions)
         return self._stores[place]
 
     def judged(self, judgments: Judgments) -> Judged:

@@ -61,7 +61,7 @@ class Configurations:
     """What ``compare_all`` found.
 
     ``cells`` has a value for each run and measure, in the order given, ``pairs`` every two runs under each measure.
-    ``front`` are the runs that no other dominates in ``objectives`` (measure → whether less is better). ``notes`` say
+    ``front`` are the runs that no other dominates in ``pareto`` (measure → whether less is better). ``notes`` say
     what else is worth knowing.
     """
 
@@ -71,7 +71,7 @@ class Configurations:
     units: Mapping[str, str]
     cells: tuple[Cell, ...]
     pairs: tuple[Pair, ...]
-    objectives: Mapping[str, bool]
+    pareto: Mapping[str, bool]
     front: tuple[str, ...]
     correction: str
     alpha: float
@@ -98,19 +98,19 @@ def compare_all(
     measures: Iterable[str | Measure],
     *,
     select: Collection[str] | None = None,
-    objectives: Sequence[str | Measure] | None = None,
+    pareto: Sequence[str | Measure] | None = None,
     correction: Literal["holm", "bh", "none"] = "holm",
     alpha: float = 0.05,
     allow_failures: int = 0,
 ) -> Configurations:
     """Measure every run by every measure, test each pair, and find the Pareto front.
 
-    ``select`` narrows the queries; ``objectives`` are the measures of the front (default: all of ``measures``).
+    ``select`` narrows the queries; ``pareto`` are the measures of the front (default: all of ``measures``).
     ``correction`` is over the pairs of one measure. Raises a GateError where a run cannot be measured (a retriever that
     failed, a cut-off beyond the depth), or where two runs count other queries.
     """
     wanted = list(dict.fromkeys(each if isinstance(each, Measure) else Measure.parse(each) for each in measures))
-    chosen = wanted if objectives is None else [_measure(each) for each in objectives]
+    chosen = wanted if pareto is None else [_measure(each) for each in pareto]
     if not wanted:
         raise GateError("no measure was asked for; name at least one, such as ndcg@10")
     if len(runs) < 2:

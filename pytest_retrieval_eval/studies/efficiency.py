@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.run import Run
 
 Level = Literal["document", "query", "fusion", "concatenation", "end to end", "closed book"]
-QUERIES = 20
+MAX_QUERIES = 20
 
 
 @dataclass(frozen=True, slots=True)
 class CostRow:
     """What one level costs with one reader.
 
-    ``batch`` is the largest number of rows (prompts, or passages under fusion) in a call of the model; None where the
-    reader decides that itself. ``matched`` marks rows that put the same k documents of a query into one batch: only
+    ``batch_size`` is the largest number of rows (prompts, or passages under fusion) in a call of the model; None where
+    the reader decides that itself. ``matched`` marks rows that put the same k documents of a query into one batch: only
     those tell a level from another. ``seconds`` and ``cpu_seconds`` are per query, the median of the repeats.
     ``memory`` is the peak above the loaded model in bytes, None where it is not known. ``cache_hits`` is what it must
     be in a timing: 0.
@@ -45,7 +45,7 @@ class CostRow:
 
     reader: str
     level: Level
-    batch: int | None
+    batch_size: int | None
     matched: bool
     queries: int
     items: int
@@ -81,16 +81,16 @@ def efficiency(
     readers: Mapping[str, Mapping[str, object] | Reader],
     *,
     k: int = 5,
-    queries: int = QUERIES,
-    batches: Sequence[int] = (),
+    max_queries: int = MAX_QUERIES,
+    batch_sizes: Sequence[int] = (),
     repeat: int = 1,
     roots: Mapping[str, Path] | None = None,
     select: frozenset[str] | None = None,
 ) -> Efficiency:
-    """Time each level of each reader on the first ``queries`` queries with answers, k documents each.
+    """Time each level of each reader on the first ``max_queries`` queries with answers, k documents each.
 
     A reader that is given as settings of a model in this process is made anew for each row, with its shapes set to the
-    row's batch: padded to the longest, as in the paper, and one query at a time. ``batches`` adds rows that read
+    row's batch: padded to the longest, as in the paper, and one query at a time. ``batch_sizes`` adds rows that read
     documents of several queries together, that many a call. Any other reader batches as it will: it gets all items
     of a row at once. A reader in front of a cache is refused: what is looked up takes no time.
 
@@ -103,15 +103,16 @@ def efficiency(
     >>> [(row.level, row.items, row.cache_hits) for row in study.rows]
     [('document', 2, 0), ('end to end', 1, 0), ('closed book', 1, 0)]
     """
-    for what, number in (("k", k), ("queries", queries), ("repeat", repeat), *(("batch", batch) for batch in batches)):
+    sizes = (("batch size", size) for size in batch_sizes)
+    for what, number in (("k", k), ("max_queries", max_queries), ("repeat", repeat), *sizes):
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
             raise SettingsError(f"{what} is {number!r}; expected a whole number from 1")
     if not readers:
         raise SettingsError("no reader is given; an efficiency report needs at least one")
-    lists, notes = _lists(dataset, run, k, queries, select)
+    lists, notes = _lists(dataset, run, k, max_queries, select)
     rows = []
     for name, given in readers.items():
-        for plan in _plans(given, k, batches):
+        for plan in _plans(given, k, batch_sizes):
             rows.append(_row(name, plan, lists, repeat, given, (roots or {}).get(name)))
     if any(row.memory is None for row in rows):
         notes.append("peak memory is not known on this system, or of a reader outside this process")
@@ -123,12 +124,12 @@ class _Plan:
     """A row to be: the level, the rows of a batch, whether one query is handed over at a time."""
 
     level: Level
-    batch: int | None
+    batch_size: int | None
     matched: bool = False
     by_query: bool = False
 
 
-def _plans(given: Mapping[str, object] | Reader, k: int, batches: Sequence[int]) -> list[_Plan]:
+def _plans(given: Mapping[str, object] | Reader, k: int, batch_sizes: Sequence[int]) -> list[_Plan]:
     if not _is_local(given):
         return [_Plan("document", None), _Plan("end to end", None), _Plan("closed book", None)]
     fusion = isinstance(given, Mapping) and given.get("kind") == "fid"
@@ -139,8 +140,8 @@ def _plans(given: Mapping[str, object] | Reader, k: int, batches: Sequence[int])
         _Plan(whole, k if fusion else 1, matched=fusion, by_query=True),
         _Plan("closed book", 1, by_query=True),
     ]
-    for batch in dict.fromkeys(batches):
-        plans += [_Plan("document", batch), _Plan(whole, batch), _Plan("closed book", batch)]
+    for size in dict.fromkeys(batch_sizes):
+        plans += [_Plan("document", size), _Plan(whole, size), _Plan("closed book", size)]
     return plans
 
 
@@ -152,7 +153,7 @@ def _row(
     given: Mapping[str, object] | Reader,
     root: Path | None,
 ) -> CostRow:
-    reader, cuda, ours = _reader(given, plan.batch, root)
+    reader, cuda, ours = _reader(given, plan.batch_size, root)
     groups = [_items(plan.level, item) for item in lists]
     calls = groups if plan.by_query else [[item for group in groups for item in group]]
     with tempfile.TemporaryDirectory() as folder, ReadingCache(folder, "off") as cache:
@@ -179,7 +180,7 @@ def _row(
     return CostRow(
         reader=name,
         level=plan.level,
-        batch=plan.batch,
+        batch_size=plan.batch_size,
         matched=plan.matched,
         queries=count,
         items=len(readings),
@@ -193,7 +194,9 @@ def _row(
     )
 
 
-def _reader(given: Mapping[str, object] | Reader, batch: int | None, root: Path | None) -> tuple[Reader, bool, bool]:
+def _reader(
+    given: Mapping[str, object] | Reader, batch_size: int | None, root: Path | None
+) -> tuple[Reader, bool, bool]:
     """(the reader, whether its model is on CUDA, whether its memory is this process's)."""
     if not isinstance(given, Mapping):
         if isinstance(given, CachedReader):
@@ -202,7 +205,7 @@ def _reader(given: Mapping[str, object] | Reader, batch: int | None, root: Path 
     settings = dict(given)
     if not _is_local(given):
         return reader_from(settings, root=root), False, settings.get("kind") == "callable"
-    settings["shapes"] = {"policy": "dynamic", "rows": batch}
+    settings["shapes"] = {"policy": "dynamic", "rows": batch_size}
     settings["progress"] = False
     reader = reader_from(settings, root=root)
     return reader, _on_cuda(str(settings.get("device", "auto"))), True

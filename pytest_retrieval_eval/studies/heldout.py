@@ -64,15 +64,15 @@ def held_out(judgments: Judgments) -> HeldOut:
     rows: dict[Key, Judgment] = {}
     others: set[Key] = set()
     for row, _ in judgments.rows(HUMAN):
-        if row.split == HELD_OUT:
+        if row.part == HELD_OUT:
             rows.setdefault(row.key, row)
-        elif row.split is not None:
+        elif row.part is not None:
             others.add(row.key)
     for key in others:
         rows.pop(key, None)
     if not rows:
         raise GateError(
-            f'{judgments.folder / HUMAN} holds no label that is held out ("split":"{HELD_OUT}"): a judge is '
+            f'{judgments.folder / HUMAN} holds no label that is held out ("part":"{HELD_OUT}"): a judge is '
             "validated on labels that it was not tuned on"
         )
     pairs = _names(rows)
@@ -154,10 +154,10 @@ def _evidence(check: JudgeCheck, root: Path, kept: Callable[[], Judgments]) -> H
     if check.human is None or check.grades is None:
         names = () if check.name is None else (check.name,)
         if check.judgments is not None:
-            return held_out(Judgments.open(root / check.judgments, judges=names))
+            return held_out(Judgments.open(root / check.judgments, judged_by=names))
         judgments = kept()
         if names or not judgments.folder.is_dir():
-            judgments = Judgments.open(judgments.folder, judges=names)
+            judgments = Judgments.open(judgments.folder, judged_by=names)
         return held_out(judgments)
     human, grades = (grades_of(Qrels.read(root / path)) for path in (check.human, check.grades))
     own = {pair: grade for pair, grade in grades.items() if pair in human}

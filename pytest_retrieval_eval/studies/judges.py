@@ -50,7 +50,7 @@ class PairOfSystems:
     first: str
     second: str
     judge: float
-    people: float
+    human: float
     kind: str
     interval: Interval | None = None
 
@@ -99,14 +99,14 @@ class PairClasses:
 
 
 def classify_pairs(
-    runs: Runs, judge: Qrels, people: Qrels, measure: str | Measure, *, near: float = NEAR
+    runs: Runs, judge: Qrels, human: Qrels, measure: str | Measure, *, near: float = NEAR
 ) -> PairClasses:
     """Hold the order of each pair of systems by the judge's labels against that by people's.
 
     Means are over the queries that count with either labels; one that does not count has the value 0 in all systems.
     """
     systems = named_runs(runs, least=2)
-    ours, theirs = on_both(systems, judge, people, measure)
+    ours, theirs = on_both(systems, judge, human, measure)
     said, truth = ours.means, theirs.means
     pairs = []
     for first, second in combinations(systems, 2):

@@ -199,7 +199,7 @@ class PoolReport:
     families: tuple[LeftOut, ...] = ()
     repeated: Agreement | None = None
     second: JudgesCompared | None = None
-    people: JudgesCompared | None = None
+    human: JudgesCompared | None = None
     pairs: PairClasses | None = None
     factors: tuple[Effect, ...] = ()
     costs: tuple[CostPoint, ...] = ()
@@ -218,7 +218,7 @@ def pool_report(
     tags: Mapping[str, Mapping[str, object]] | None = None,
     judge: Qrels | None = None,
     second: Qrels | None = None,
-    people: Qrels | None = None,
+    human: Qrels | None = None,
     repeated: tuple[Mapping[Pair, float], Mapping[Pair, float]] | None = None,
     depths: Sequence[int] | None = None,
     price: float | None = None,
@@ -226,7 +226,7 @@ def pool_report(
     """The report on a pool that is judged by ``qrels``; each further argument adds its part.
 
     ``judge`` are the judge's own grades, where ``qrels`` have people's before them; these are what is held against
-    others. ``second`` are the grades of another judge, ``people`` those of people, ``repeated`` the grades of a sample
+    others. ``second`` are the grades of another judge, ``human`` those of people, ``repeated`` the grades of a sample
     the first and the second time; where two have no pair in common, or none that is relevant, a note says so. Judges
     and people are held against each other on the pairs that both have graded. ``depths`` are those of the cost curve:
     1, 3, 5, 10, 20 up to ``depth`` without.
@@ -242,8 +242,8 @@ def pool_report(
             f"{len(pool.brought) - judged} of the {len(pool.brought)} pairs of the pool are not judged: what is said "
             "of the systems may change with them"
         )
-    if people is not None:
-        labelled = sum(pair in pool.brought for pair in grades_of(people))
+    if human is not None:
+        labelled = sum(pair in pool.brought for pair in grades_of(human))
         if 2 * labelled < len(pool.brought):
             notes.append(
                 f"people have labelled {labelled} of the {len(pool.brought)} pairs of the pool: how they would rank "
@@ -255,21 +255,21 @@ def pool_report(
         notes.append("one run has no ranking: families, judges, pairs, factors and depths are left out")
     beside: dict[str, JudgesCompared] = {}
     classes: PairClasses | None = None
-    for name, others in (("second", second), ("people", people)):
+    for name, others in (("second", second), ("human", human)):
         if not several or others is None:
             continue
         try:
             # The first of the two rankings is the one that tau_AP takes for right.
-            two = (others, own) if name == "people" else (own, others)
+            two = (others, own) if name == "human" else (own, others)
             beside[name] = compare_judges(systems, *two, measure, rel=rel)
-            if name == "people":
+            if name == "human":
                 theirs, ours = grades_of(others), grades_of(own)
                 shared = [
                     qrels_of({pair: side[pair] for pair in ours if pair in theirs}, own) for side in (ours, theirs)
                 ]
                 classes = classify_pairs(systems, shared[0], shared[1], measure)
         except GateError as error:
-            what = "people" if name == "people" else "the second judge"
+            what = "people" if name == "human" else "the second judge"
             notes.append(f"{what} cannot be held against the judge: {error}")
     chosen = [each for each in (1, 3, 5, 10, 20) if each < depth] + [depth] if depths is None else list(depths)
     return PoolReport(
@@ -284,7 +284,7 @@ def pool_report(
         else (),
         repeated=None if repeated is None else agreement(*repeated, rel=rel),
         second=beside.get("second"),
-        people=beside.get("people"),
+        human=beside.get("human"),
         pairs=classes,
         factors=factors(systems, qrels, tags, measure) if several and tags else (),
         costs=cost_curve(systems, qrels, measure, chosen, price=price) if several else (),

@@ -20,7 +20,7 @@ Repeated = tuple[dict[Pair, float], dict[Pair, float]]
 class Stored:
     """Labels of the pairs of a pool.
 
-    ``qrels`` has people's labels before those of the judges; ``judge`` those of the first judge alone, ``people`` those
+    ``qrels`` has people's labels before those of the judges; ``judge`` those of the first judge alone, ``human`` those
     of people, None where they have labelled nothing of the pool; ``repeated`` the judge's grades of the first and of
     the second time, None where there was no second.
     """
@@ -28,7 +28,7 @@ class Stored:
     name: str
     qrels: Qrels
     judge: Qrels
-    people: Qrels | None
+    human: Qrels | None
     repeated: Repeated | None
 
 
@@ -46,7 +46,7 @@ def stored(judgments: Judgments, pool: Pool) -> Stored:
         name=name,
         qrels=_qrels({key: grade for key, grade in whole.items() if key in pool.pairs}, pool, str(judgments.folder)),
         judge=graded_by(judgments, name, pool),
-        people=_qrels(people, pool, HUMAN) if people else None,
+        human=_qrels(people, pool, HUMAN) if people else None,
         repeated=repeated_by(judgments, name),
     )
 

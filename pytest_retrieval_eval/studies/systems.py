@@ -188,12 +188,12 @@ def compare_rankings(before: Mapping[str, float], after: Mapping[str, float]) ->
 
 @dataclass(frozen=True, slots=True)
 class Stability:
-    """Whether the ranking of systems stayed when the labels changed; ``holds`` where tau reaches ``least``."""
+    """Whether the ranking of systems stayed when the labels changed; ``holds`` where tau reaches ``min_tau``."""
 
     measure: str
     queries: int
     rankings: Rankings
-    least: float
+    min_tau: float
     holds: bool
     means: tuple[tuple[str, float, float], ...]
 
@@ -202,12 +202,12 @@ class Stability:
 
 
 def ranking_stability(
-    runs: Runs, before: Qrels, after: Qrels, measure: str | Measure, *, least: float = 0.9
+    runs: Runs, before: Qrels, after: Qrels, measure: str | Measure, *, min_tau: float = 0.9
 ) -> Stability:
     """The ranking of the runs on two sets of labels, such as a pool before and after it grew.
 
     Means are over the queries that count with either labels. The result is true where Kendall's tau-b of the two
-    rankings is at least ``least`` (from -1 to 1). Raises GateError where no tau is defined: a ranking that cannot be
+    rankings is at least ``min_tau`` (from -1 to 1). Raises GateError where no tau is defined: a ranking that cannot be
     told is not stable.
 
     >>> from pytest_retrieval_eval import Qrels, Run
@@ -217,8 +217,8 @@ def ranking_stability(
     >>> found.means, bool(found)
     ((('A', 1.0, 1.0), ('B', 0.0, 0.5)), True)
     """
-    if not -1.0 <= least <= 1.0:
-        raise MeasureError(f"least={least}: tau lies between -1 and 1")
+    if not -1.0 <= min_tau <= 1.0:
+        raise MeasureError(f"min_tau={min_tau}: tau lies between -1 and 1")
     systems = named_runs(runs, least=2)
     poorer, richer = on_both(systems, before, after, measure)
     old, new = poorer.means, richer.means
@@ -232,7 +232,7 @@ def ranking_stability(
         measure=poorer.measure,
         queries=len(poorer.query_ids),
         rankings=found,
-        least=least,
-        holds=found.tau >= least - TOLERANCE,
+        min_tau=min_tau,
+        holds=found.tau >= min_tau - TOLERANCE,
         means=tuple((name, old[name], new[name]) for name in old),
     )

@@ -78,7 +78,7 @@ def test_a_judge_is_asked_again_and_the_report_tells_of_it(place, program):
     assert report["repeated"]["same"] == 8
     assert [row["name"] for row in report["table"]["rows"]] == ["even", "odd"]
     assert (report["judged"], report["reuse"]["unique"], report["reuse"]["independent"]) == (12, 12, 18)
-    assert report["people"] is None
+    assert report["human"] is None
 
 
 def test_pairs_that_are_refused_the_second_time_are_status_1(place, program):
@@ -95,15 +95,15 @@ def test_a_second_judge_and_people_of_the_folder(place, program):
     known = names(place)
     store = Judgments(place / "judgments")
     # People say the opposite of the first judge for one query.
-    own = [key for key, _ in Judgments(place / "judgments", judges=[known["even"]]).table(known["even"])]
+    own = [key for key, _ in Judgments(place / "judgments", judged_by=[known["even"]]).table(known["even"])]
     people = [Judgment(*key, 1 - int(key[2][-1]) % 2 if key[0] != "q2" else int(key[2][-1]) % 2) for key in own]
     store.add_human("ann", people)
-    folder = ("--judgments", "judgments", "--use", known["even"])
+    folder = ("--judgments", "judgments", "--judged-by", known["even"])
     done = program("pool", "report", *POOL, "-m", "precision@3", *folder, "--second", known["all"], "--json")
     report = json.loads(done.out)
-    assert (report["people"]["items"]["n"], report["people"]["items"]["same"]) == (12, 8)
+    assert (report["human"]["items"]["n"], report["human"]["items"]["same"]) == (12, 8)
     assert (report["second"]["items"]["n"], report["second"]["items"]["same"]) == (12, 6)
     assert report["pairs"]["pairs"][0]["kind"] == "same"
     # Two judges, and none is named.
     assert program("pool", "report", *POOL, "--judgments", "judgments").status == 2
-    assert program("pool", "report", *POOL, "--use", known["even"]).status == 2
+    assert program("pool", "report", *POOL, "--judged-by", known["even"]).status == 2

@@ -66,10 +66,10 @@ def test_gc(program, here):
     fill(here / "c", "a", "b")
     fill(here / "c", "a", identity={"kind": "other"})
     assert program("cache", "gc", "--cache", "c").status == 2
-    assert "no reader whose digest begins with 'zz'" in program("cache", "gc", "--cache", "c", "--reader", "zz").err
-    assert "2 readers whose digest" in program("cache", "gc", "--cache", "c", "--reader", "").err
+    assert "no reader whose digest begins with 'zz'" in program("cache", "gc", "--cache", "c", "--digest", "zz").err
+    assert "2 readers whose digest" in program("cache", "gc", "--cache", "c", "--digest", "").err
     assert "deleted 0 readings of 3" in program("cache", "gc", "--cache", "c", "--unused-for", 1).err
-    assert "deleted 2 readings of 3" in program("cache", "gc", "--cache", "c", "--reader", DIGEST[:8]).err
+    assert "deleted 2 readings of 3" in program("cache", "gc", "--cache", "c", "--digest", DIGEST[:8]).err
     assert program("cache", "stats", "--cache", "c").rows[-1][1] == "1"
 
 
@@ -126,7 +126,7 @@ def test_selfcheck_of_another_readers_readings(program, here, module):
     result = program("cache", "selfcheck", "--reader", f"{source}:reader")
     assert result.status == 2
     assert f"it holds those of: {DIGEST[:12]} (1)" in result.err
-    result = program("cache", "selfcheck", "--reader", f"{source}:reader", "--of", DIGEST[:5])
+    result = program("cache", "selfcheck", "--reader", f"{source}:reader", "--digest", DIGEST[:5])
     assert result.status == 0
     assert "0 with another text" in result.err
 

@@ -91,7 +91,7 @@ def test_a_reader_from_a_file_of_settings(program, studied, files):
 
 
 def test_efficiency_as_text_and_json(program, studied):
-    common = ("efficiency", "set", "good.trec", "--reader", f"{studied}:make", "-k", "2", "--queries", "4")
+    common = ("efficiency", "set", "good.trec", "--reader", f"{studied}:make", "-k", "2", "--max-queries", "4")
     shown, found = program(*common), program(*common, "--json")
     assert shown.status == found.status == 0
     document = json.loads(found.out)

@@ -221,7 +221,7 @@ def test_another_judge_takes_over_nothing(place, program):
     assert "is another judge than judge-2024-08-06-" in result.err
     assert "grades of 2 judges" in program("pool", "data", "bm25.trec", "--depth", "10").err
     name = sorted(Judgments(place / "judgments").judges)[0]
-    assert "100 judged" in program("pool", "data", "bm25.trec", "--depth", "10", "--use", name).err
+    assert "100 judged" in program("pool", "data", "bm25.trec", "--depth", "10", "--judged-by", name).err
 
 
 @pytest.mark.parametrize(
@@ -350,7 +350,7 @@ def test_labels_that_are_imported_again_say_what_they_changed(place, program):
 
     def imported(*rows):
         table.write_text("query_id,doc_id,grade,weight\n" + "".join(f"{row}\n" for row in rows))
-        return program("judgments", "import", "labels.csv", "--source", "ann", "--dataset", "data").err.strip()
+        return program("judgments", "import", "labels.csv", "--name", "ann", "--dataset", "data").err.strip()
 
     assert imported("q1,d1-1,1,2", "q1,d1-2,0,2") == "2 labels of ann, 2 new"
     assert imported("q1,d1-1,1,2", "q1,d1-2,0,2") == "2 labels of ann, 0 new"

@@ -49,7 +49,7 @@ def report(program, world, *more):
 
 def test_the_report_says_all_of_it(program, world):
     done = report(
-        program, world, "--tags", str(world / "tags.json"), "--people", str(world / "people.txt"), "--price", "0.5"
+        program, world, "--tags", str(world / "tags.json"), "--human", str(world / "people.txt"), "--price", "0.5"
     )
     assert done.status == 0
     text = " ".join(done.out.split())

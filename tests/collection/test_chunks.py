@@ -37,7 +37,7 @@ def test_every_format_says_the_same(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     chunks = Chunks.of(TABLE)
     for name in ("a.jsonl", "a.csv", "a.tsv.gz"):
-        chunks.write(tmp_path / name)
+        chunks.save(tmp_path / name)
         read = Chunks.read(tmp_path / name)
         assert {chunk: read.get(chunk) for chunk in read} == TABLE, name
     rows = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -45,7 +45,7 @@ def test_every_format_says_the_same(tmp_path):
     parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "a.parquet")
     assert Chunks.read(tmp_path / "a.parquet").get("a#1") == TABLE["a#1"]
     before = (tmp_path / "a.jsonl").read_bytes()
-    Chunks.read(tmp_path / "a.jsonl").write(tmp_path / "a.jsonl")
+    Chunks.read(tmp_path / "a.jsonl").save(tmp_path / "a.jsonl")
     assert (tmp_path / "a.jsonl").read_bytes() == before
 
 

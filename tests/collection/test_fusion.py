@@ -28,7 +28,7 @@ def by_definition(lists, k):
 @law
 @given(lists=LISTS, k=st.integers(0, 100))
 def test_scores_and_order_are_those_of_the_paper(lists, k):
-    fused = fuse([Run.of({"q": docs}) for docs in lists], k=k).ranking("q")
+    fused = fuse([Run.of({"q": docs}) for docs in lists], rrf_k=k).ranking("q")
     order, scores = by_definition(lists, k)
     assert fused.docs == order
     assert (fused.scores or []) == pytest.approx([float(scores[doc]) for doc in order], abs=1e-12)
@@ -68,8 +68,8 @@ def test_queries_of_any_run_depth_ties_parts_and_failures_are_kept():
     ("runs", "options", "said"),
     [
         (1, {}, "two runs or more"),
-        (2, {"k": -1}, "a number of 0 or more"),
-        (2, {"k": float("nan")}, "a number of 0 or more"),
+        (2, {"rrf_k": -1}, "a number of 0 or more"),
+        (2, {"rrf_k": float("nan")}, "a number of 0 or more"),
         (2, {"depth": 0}, "1 hit or more"),
     ],
 )

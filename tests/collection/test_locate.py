@@ -189,7 +189,7 @@ class TestTables:
     def test_a_folder_finds_its_chunks(self, tmp_path):
         (tmp_path / "qrels").mkdir()
         (tmp_path / "qrels" / "test.tsv").write_text("q\t0\ta\t1\n")
-        Chunks.of({"one": Chunk("guide", text=self.TEXT[40:200])}).write(tmp_path / "chunks.jsonl")
+        Chunks.of({"one": Chunk("guide", text=self.TEXT[40:200])}).save(tmp_path / "chunks.jsonl")
         run = Run.of({"q": ["one"]})
         with pytest.raises(DataError, match=r"chunks\.jsonl does not say it"):
             extents(run, Dataset.read(tmp_path).chunks)

@@ -99,7 +99,7 @@ class TestFiles:
         parquet = pytest.importorskip("pyarrow.parquet")
         spans = Spans.of(ROWS)
         for name in ("a.jsonl", "a.csv", "a.tsv", "a.jsonl.gz", "a.csv.xz"):
-            spans.write(tmp_path / name)
+            spans.save(tmp_path / name)
             assert Spans.read(tmp_path / name).digest == spans.digest, name
             assert Spans.read(tmp_path / name).texts == spans.texts
             assert Spans.read(tmp_path / name).hashes == spans.hashes
@@ -109,11 +109,11 @@ class TestFiles:
         assert (read.of_query("q2"), read.of_query("q1")[0]) == (spans.of_query("q2"), spans.of_query("q1")[0])
         assert read.where(0) == f"{tmp_path}/a.parquet: row 1"
         with pytest.raises(DataError, match=r"written as \.jsonl, \.csv or \.tsv"):
-            spans.write(tmp_path / "a.txt")
+            spans.save(tmp_path / "a.txt")
 
     def test_written_bytes_are_stable(self, tmp_path):
-        Spans.of(ROWS).write(tmp_path / "a.jsonl")
-        Spans.read(tmp_path / "a.jsonl").write(tmp_path / "b.jsonl")
+        Spans.of(ROWS).save(tmp_path / "a.jsonl")
+        Spans.read(tmp_path / "a.jsonl").save(tmp_path / "b.jsonl")
         assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
         assert (tmp_path / "a.jsonl").read_text().splitlines()[0] == (
             '{"query_id": "q1", "doc_id": "guide", "start": 3, "end": 9, "text": "refund", "grade": 2}'

@@ -63,7 +63,7 @@ def test_mean_never_passes_a_drop_whatever_p_is():
 def test_a_factor_is_part_of_the_difference():
     bench = losing(200, 10)
     verdict = bench.decide("hit@1 >= 0.9 * baseline")
-    assert (verdict.ok, verdict.scale, verdict.target) == (True, 0.9, 0.9)
+    assert (verdict.ok, verdict.factor, verdict.target) == (True, 0.9, 0.9)
     assert verdict.delta == pytest.approx(0.05)
     assert verdict.interval.low < 0.05 < verdict.interval.high
     assert (verdict.worse, verdict.better) == (10, 190)

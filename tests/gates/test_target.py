@@ -133,7 +133,7 @@ def test_a_gate_checks_its_parts():
 
 def test_a_target_is_a_run_times_a_number_plus_a_number():
     target = np.float64(0.9) * baseline - Fraction(1, 4) + np.float32(0.5)
-    assert (target.scale, target.offset) == (0.9, 0.25)
+    assert (target.factor, target.offset) == (0.9, 0.25)
     assert str(0.5 + baseline) == "baseline + 0.5"
     assert str(2 * (baseline + 1)) == "2 * baseline + 2"
     assert repr(baseline["v1"]) == "<Target baseline[v1]>"

@@ -63,7 +63,7 @@ def test_a_worksheet_goes_to_people_and_comes_back(store, pool, tmp_path):
         table = csv.DictWriter(file, rows[0])
         table.writeheader()
         table.writerows(rows)
-    labels, empty = read_labels(sheet, split="heldout", by="ann")
+    labels, empty = read_labels(sheet, part="heldout", by="ann")
     assert (len(labels), empty) == (10, 2)
     assert store.add_human("ann", labels) == Added(10, 0)
     again = Judgments(store.folder)
@@ -71,7 +71,7 @@ def test_a_worksheet_goes_to_people_and_comes_back(store, pool, tmp_path):
         key = next(key for key in pool.pairs if key[2] == row["doc_id"])
         assert (again.grade(key).grade, again.grade(key).source) == (number % 3, "human")
     kept = [row for row, _ in again.rows("human")]
-    assert {(row.split, row.by) for row in kept} == {("heldout", "ann")}
+    assert {(row.part, row.by) for row in kept} == {("heldout", "ann")}
     assert {row.w for row in kept} <= {1.25, 7.5}
     assert again.check() == []
     # What people have judged is on no further sheet.
@@ -193,11 +193,11 @@ def test_on_the_command_line(tmp_path, monkeypatch, capfd):
         "judgments", "worksheet", "--dataset", "data", "--run", "run.trec", "-o", "s.csv", "--sample", "1"
     )
     assert (status, "1 pair of 2 that the judge has graded, 1 of them not relevant" in said) == (0, True)
-    assert "no row has a grade" in program("judgments", "import", "s.csv", "--source", "ann")[2]
+    assert "no row has a grade" in program("judgments", "import", "s.csv", "--name", "ann")[2]
     (tmp_path / "labels.csv").write_text("query_id,doc_id,grade\nq1,b,2\n")
-    assert "name the dataset" in program("judgments", "import", "labels.csv", "--source", "ann")[2]
+    assert "name the dataset" in program("judgments", "import", "labels.csv", "--name", "ann")[2]
     status, _, said = program(
-        "judgments", "import", "labels.csv", "--source", "ann", "--dataset", "data", "--as", "heldout"
+        "judgments", "import", "labels.csv", "--name", "ann", "--dataset", "data", "--part", "heldout"
     )
     assert (status, "1 label of ann, 1 new" in said) == (0, True)
     assert "human/ann\t1\t\theldout:1\t\n" in program("judgments", "show")[1]
@@ -221,4 +221,4 @@ def test_on_the_command_line(tmp_path, monkeypatch, capfd):
     assert float(out.split("\t")[2]) == pytest.approx(0.8597187)
     status, out, _ = program("compare", "data", "run.trec", "run.trec", "--labels", "judged", "--gate", "hit@1 >= 0.9")
     assert status == 0
-    assert "add --labels judged" in program("evaluate", "data", "run.trec", "--use", name)[2]
+    assert "add --labels judged" in program("evaluate", "data", "run.trec", "--judged-by", name)[2]

@@ -162,7 +162,7 @@ def test_people_go_before_the_judge(store):
     judge(store, GOOD)
     judge(store, BAD)
     key = key_of(Pair("q1", "a", "one?", "text of a"))
-    store.add_human("ann", [Judgment(*key, 0, by="ann", split="dev")])
+    store.add_human("ann", [Judgment(*key, 0, by="ann", part="dev")])
     verdict = Bench(store).decide("hit@1 >= 0.9", **LABELS)
     assert verdict.value == 0.5
     said = [move.said for query in verdict.queries for move in (*query.moves, *query.intruders)]

@@ -75,16 +75,16 @@ def test_a_grade_is_its_judge_s_alone(store):
     store.add(a, [row(grade=2)])
     store.add(b, [row(doc="d2", grade=1)])
     assert a != b
-    assert Judgments(store.folder, judges=[b]).grade(key()) is None
-    assert Judgments(store.folder, judges=[a]).grade(key()).grade == 2
-    assert Judgments(store.folder, judges=[b, a]).grade(key()).source == a
+    assert Judgments(store.folder, judged_by=[b]).grade(key()) is None
+    assert Judgments(store.folder, judged_by=[a]).grade(key()).grade == 2
+    assert Judgments(store.folder, judged_by=[b, a]).grade(key()).source == a
     with pytest.raises(SettingsError, match="grades of 2 judges"):
         Judgments(store.folder).grade(key())
     with pytest.raises(SettingsError, match="no judge 'model-c'"):
-        Judgments(store.folder, judges=["model-c"]).grade(key())
+        Judgments(store.folder, judged_by=["model-c"]).grade(key())
     other = store.keep(judge_of("model c", most=3)).name
     with pytest.raises(SettingsError, match="different scales"):
-        Judgments(store.folder, judges=[a, other]).grade(key())
+        Judgments(store.folder, judged_by=[a, other]).grade(key())
     # The same judge again has the same folder; one that cannot be told from others has none.
     assert store.keep(judge_of("model a")).name == a
     with pytest.raises(SettingsError, match="no identity"):
@@ -106,12 +106,12 @@ def test_an_identity_that_was_changed_by_hand(store):
 def test_people_go_before_judges(store):
     name = store.keep(judge_of()).name
     store.add(name, [row(grade=0), row(doc="d2", grade=1)])
-    assert store.add_human("ann", [row(grade=2, by="ann", split="heldout")]) == Added(1, 0)
-    assert store.add_human("ann", [row(grade=2, by="ann", split="heldout")]) == Added(0, 0)
+    assert store.add_human("ann", [row(grade=2, by="ann", part="heldout")]) == Added(1, 0)
+    assert store.add_human("ann", [row(grade=2, by="ann", part="heldout")]) == Added(0, 0)
     assert (store.grade(key()).grade, store.grade(key()).source) == (2, "human")
     assert store.grade(key(doc="d2")).grade == 1
     assert store.sources == ("ann",)
-    store.add_human("ben", [row(grade=1, by="ben", split="dev")])
+    store.add_human("ben", [row(grade=1, by="ben", part="dev")])
     with pytest.raises(DataError, match=r"ann.jsonl:1\) and 1 \(.*ben.jsonl:1\)"):
         Judgments(store.folder).grade(key())
 
@@ -227,7 +227,7 @@ def test_folders_are_merged(store, tmp_path):
     for judge, doc in (("a", "y"), ("b", "z")):
         kept = other.keep(judge_of(judge)).name
         other.add(kept, [row(doc=doc), row(doc="x")])
-    other.add_human("ann", [row(doc="w", split="dev")])
+    other.add_human("ann", [row(doc="w", part="dev")])
     other.fail([Failure(a, *key(doc="v"), "error", "timeout", 2), Failure(a, *key(doc="x"), "error", "timeout")])
     assert store.merge(other) == 4
     assert store.merge(other) == 0

@@ -102,10 +102,10 @@ class Fixed:
         self.floating = ""
 
 
-def store(folder, counts, *, split="heldout", skip=0):
+def store(folder, counts, *, part="heldout", skip=0):
     judgments = Judgments(folder)
     kept = judgments.keep(Fixed())
-    people = [Judgment(q, HASH, d, HASH, human, by="ann", split=split) for q, d, human, _ in rows(*counts)]
+    people = [Judgment(q, HASH, d, HASH, human, by="ann", part=part) for q, d, human, _ in rows(*counts)]
     judgments.add_human("ann", people)
     judgments.add(kept.name, [Judgment(q, HASH, d, HASH, judge) for q, d, _, judge in rows(*counts)[skip:]])
     return kept.name
@@ -127,7 +127,7 @@ def test_the_project_says_where_its_judgments_are(project):
 
 
 def test_what_is_not_held_out_or_not_judged_is_no_pass(project):
-    store(project.path / "tuned", (63, 7, 27, 3), split="dev")
+    store(project.path / "tuned", (63, 7, 27, 3), part="dev")
     store(project.path / "holes", (63, 7, 27, 3), skip=2)
     project.test(
         "def test_tuned(assert_judge_valid):\n    assert_judge_valid(judgments='tuned')\n"

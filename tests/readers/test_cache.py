@@ -621,8 +621,8 @@ def test_gc_deletes_what_it_is_told_to(cache):
     cache.put(kept("a", identity={"kind": "other"}))
     digest = next(each.digest for each in cache.stats().readers if each.identity["kind"] == "other")
     assert cache.gc(unused_for=3600) == 0
-    assert cache.gc(reader=digest[:8], unused_for=3600) == 0
-    assert cache.gc(reader=digest[:8]) == 1
+    assert cache.gc(digest=digest[:8], unused_for=3600) == 0
+    assert cache.gc(digest=digest[:8]) == 1
     assert [each.identity for each in cache.stats().readers] == [IDENTITY]
     before = cache.stats().bytes
     cache.put(kept("large", text="x" * 500_000))

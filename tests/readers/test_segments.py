@@ -220,7 +220,7 @@ def test_selfcheck_of_another_reader_and_of_nothing(machine, tmp_path):
     other = Counting(tmp_path / "log", identity={"kind": "batch of one"})
     with pytest.raises(GateError, match=rf"holds those of: {digest[:12]} \(1\)"):
         selfcheck(cache, other)
-    assert selfcheck(cache, other, of=digest[:6]).rate == 0
+    assert selfcheck(cache, other, digest=digest[:6]).rate == 0
     with pytest.raises(GateError, match="no identity"):
         selfcheck(cache, Counting(tmp_path / "log", identity=None))
 

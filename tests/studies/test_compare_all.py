@@ -59,7 +59,7 @@ def test_two_share_a_letter_exactly_where_they_do_not_differ(differing):
 
 def test_every_pair_is_tested_and_corrected():
     dataset, runs = three()
-    found = compare_all(dataset, runs, ["recall@1", "latency.p95"], objectives=["recall@1", "latency.p95"])
+    found = compare_all(dataset, runs, ["recall@1", "latency.p95"], pareto=["recall@1", "latency.p95"])
     values = {name: [float(hits == ["gold"]) for hits in each.to_dict().values()] for name, each in runs.items()}
     pairs = list(itertools.combinations(runs, 2))
     expected = [
@@ -75,7 +75,7 @@ def test_every_pair_is_tested_and_corrected():
     assert found.cell("slow", "latency.p95").value == pytest.approx(90)
     # slow is as good as dense and takes longer, late is worse than both.
     assert found.front == ("bm25", "dense")
-    assert compare_all(dataset, runs, ["recall@1"], objectives=["latency.p95"]).front == ("bm25",)
+    assert compare_all(dataset, runs, ["recall@1"], pareto=["latency.p95"]).front == ("bm25",)
 
 
 def test_tables_say_it():
@@ -133,7 +133,7 @@ def test_the_command_line_prints_the_tables(tmp_path, monkeypatch, capsys):
     arguments = ["compare-all", "qrels.tsv", "bm25.run.jsonl", "quick=dense.run.jsonl", "-m", "recall@1 latency.p95"]
     assert main(arguments) == 0
     assert "Pareto front over recall@1 (high), latency.p95 (low): bm25, quick." in capsys.readouterr().out
-    assert main([*arguments, "--format", "json", "--pareto", "latency.p95"]) == 0
+    assert main([*arguments, "--json", "--pareto", "latency.p95"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["front"] == ["bm25"]
     assert len(document["pairs"]) == 2

@@ -56,7 +56,7 @@ def test_each_level_reads_what_it_says_every_time():
         ("closed book", 3, 3, 0.0, 0),
     ]
     assert len(reader.items) == 2 * (6 + 3 + 3) + 3  # and one of each row ahead, to load what there is to load
-    assert all(row.batch is None and not row.matched and row.seconds > 0 for row in made.rows)
+    assert all(row.batch_size is None and not row.matched and row.seconds > 0 for row in made.rows)
     assert made.notes[0] == "only 3 queries have 2 documents"
     if sys.platform == "linux":
         assert all(row.memory is not None and row.memory < 1 << 30 for row in made.rows)
@@ -102,8 +102,8 @@ def test_a_model_of_this_process_is_timed_in_matched_batches(tmp_path):
     models.tokenizer().save_pretrained(tmp_path)
     settings = {"model": str(tmp_path), "max_new_tokens": 4, "device": "cpu"}
     prompt = efficiency(dataset(), run(), {"prompt": {"kind": "transformers", **settings}}, k=2)
-    made = efficiency(dataset(), run(), {"fid": {"kind": "fid", **settings}}, k=2, batches=[3])
-    assert [(row.reader, row.level, row.batch, row.matched, row.items) for row in (*prompt.rows, *made.rows)] == [
+    made = efficiency(dataset(), run(), {"fid": {"kind": "fid", **settings}}, k=2, batch_sizes=[3])
+    assert [(row.reader, row.level, row.batch_size, row.matched, row.items) for row in (*prompt.rows, *made.rows)] == [
         ("prompt", "document", 1, False, 6),
         ("prompt", "query", 2, True, 6),
         ("prompt", "concatenation", 1, False, 3),
@@ -116,7 +116,7 @@ def test_a_model_of_this_process_is_timed_in_matched_batches(tmp_path):
         ("fid", "fusion", 3, False, 3),
         ("fid", "closed book", 3, False, 3),
     ]
-    rows = {(row.reader, row.level, row.batch): row for row in (*prompt.rows, *made.rows)}
+    rows = {(row.reader, row.level, row.batch_size): row for row in (*prompt.rows, *made.rows)}
     assert rows["fid", "fusion", 2].input_tokens == rows["fid", "document", 1].input_tokens  # the same passages
     assert rows["prompt", "query", 2].input_tokens == rows["prompt", "document", 1].input_tokens
     assert rows["prompt", "concatenation", 1].input_tokens < rows["prompt", "document", 1].input_tokens  # one question

@@ -335,7 +335,7 @@ def test_the_whole_report_of_a_small_world():
         depth=2,
         families=FAMILIES,
         tags={name: {"family": family} for name, family in FAMILIES.items()},
-        people=Qrels.of(people),
+        human=Qrels.of(people),
         second=Qrels.of(people),
         repeated=({("q1", "a"): 1, ("q1", "x"): 0}, {("q1", "a"): 2, ("q1", "x"): 0}),
         price=0.01,
@@ -352,9 +352,9 @@ def test_the_whole_report_of_a_small_world():
 def test_what_others_cannot_say_is_a_note():
     others = {"q1": {"zzz": 1}}
     report = pool_report(
-        runs_of(FAMILY), Qrels.of(GOLD), "precision@2", depth=2, people=Qrels.of(others), second=Qrels.of(others)
+        runs_of(FAMILY), Qrels.of(GOLD), "precision@2", depth=2, human=Qrels.of(others), second=Qrels.of(others)
     )
-    assert (report.people, report.pairs, report.second) == (None, None, None)
+    assert (report.human, report.pairs, report.second) == (None, None, None)
     assert "people have labelled 0 of the 9 pairs of the pool" in report.notes[0]
     assert "the second judge cannot be held against the judge: no pair of query and document" in report.notes[1]
     assert "people cannot be held against the judge" in report.notes[2]

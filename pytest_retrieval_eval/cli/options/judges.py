@@ -7,10 +7,10 @@ from pytest_retrieval_eval.cli.options.shared import (
     add_cache,
     add_depth,
     add_json,
+    add_judged_by,
     add_judgments,
     add_plugin,
     add_split,
-    add_use,
     add_where,
     amount,
     count,
@@ -27,7 +27,7 @@ def _add_pool(parser: Parser) -> None:
     add("run", nargs="+", metavar="RUN", help="A run whose documents belong to the pool.")
     add_depth(parser)
     add_judgments(parser)
-    add_use(parser)
+    add_judged_by(parser)
     add(
         "--to-judge",
         metavar="PATH",
@@ -85,7 +85,7 @@ def _add_judge_again(parser: Parser) -> None:
 def _add_judge_validate(parser: Parser) -> None:
     add = parser.add_argument
     add("--judgments", metavar="DIR", help=f"The folder of judgments (default: {JUDGMENTS}).")
-    add("--use", metavar="JUDGE", help="The judge: a folder of the judgments, or the beginning of its digest.")
+    add("--name", metavar="JUDGE", help="The judge: a folder of the judgments, or the beginning of its digest.")
     add("--human", metavar="FILE", help="Instead, a file of the labels of people; with --grades.")
     add("--grades", metavar="FILE", help="The judge's grades, with --human.")
     add("--dataset", metavar="DATASET", help="The dataset whose queries have the tags of --where.")
@@ -109,7 +109,7 @@ def _add_judge_validate(parser: Parser) -> None:
 def _add_pool_report(parser: Parser) -> None:
     add = parser.add_argument
     add("qrels", metavar="QRELS", help="The judgments of the pool: a file of them, or a dataset.")
-    add("run", nargs="+", metavar="RUN", help="A run of a system, as FILE or NAME=FILE.")
+    add("run", nargs="+", metavar="[NAME=]RUN", help="The run of a system; its name is that of the file.")
     add_split(parser)
     add("-m", "--measure", default="ndcg@10", metavar="NAME", help="What systems are ranked by (default: ndcg@10).")
     add("--depth", type=positive, default=20, metavar="N", help="How deep the pool goes (default: 20).")
@@ -125,10 +125,15 @@ def _add_pool_report(parser: Parser) -> None:
         metavar="DIR",
         help="Take grades of this folder for the texts of the runs; QRELS is then the dataset that has the texts.",
     )
-    add("--use", action="append", metavar="JUDGE", help="With --judgments, whose grades count (default: the only one).")
+    add(
+        "--judged-by",
+        action="append",
+        metavar="JUDGE",
+        help="With --judgments, whose grades count (default: the only one).",
+    )
     add("--second", metavar="FILE|JUDGE", help="The grades of another judge, a file or with --judgments its folder.")
-    add("--people", metavar="FILE", help="The labels of people.")
-    add("--again", metavar="FILE", help="The grades of the same judge for a sample, given a second time.")
+    add("--human", metavar="FILE", help="The labels of people.")
+    add("--repeated", metavar="FILE", help="The grades of the same judge for a sample, given a second time.")
     add("--before", metavar="FILE", help="Earlier judgments: whether the ranking stayed as it was.")
     add("--min-tau", type=float, metavar="X", help="With --before, the least Kendall's tau that holds (default: 0.9).")
     add("--price", type=float, metavar="X", help="What one judgment costs.")
@@ -142,7 +147,7 @@ def _add_tidy(parser: Parser) -> None:
 
 def _add_grades(parser: Parser) -> None:
     add_judgments(parser, judge=False)
-    add_use(parser)
+    add_judged_by(parser)
 
 
 def _add_texts(parser: Parser) -> None:
@@ -178,11 +183,10 @@ def _add_import(parser: Parser) -> None:
     _add_tidy(parser)
     add = parser.add_argument
     add("file", metavar="FILE", help="CSV or TSV with query_id, doc_id and grade, or qrels.")
-    add("--source", required=True, metavar="NAME", help="The name of the file that keeps them, human/NAME.jsonl.")
-    add("--by", metavar="NAME", help="Who gave them (default: the source).")
+    add("--name", required=True, metavar="NAME", help="The name of the file that keeps them, human/NAME.jsonl.")
+    add("--by", metavar="NAME", help="Who gave them (default: the name).")
     add(
-        "--as",
-        dest="as_split",
+        "--part",
         choices=("dev", "heldout"),
         help="dev: to write a judge's prompt with; heldout: to validate a judge with.",
     )
@@ -268,7 +272,7 @@ COMMANDS = (
         "judgments",
         help="Look after a folder of judgments: check, compact, show, worksheet, import, export.",
         description="Looks after a folder of judgments.",
-        epilog="Example: pytest-retrieval-eval judgments import sheet.csv --source ann --as heldout",
+        epilog="Example: pytest-retrieval-eval judgments import sheet.csv --name ann --part heldout",
         inner=(
             Command(
                 "check",

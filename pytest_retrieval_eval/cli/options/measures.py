@@ -143,10 +143,11 @@ def _add_compare_all(parser: Parser) -> None:
     add("--alpha", type=float, default=0.05, metavar="X", help="Two runs differ below this p (default: 0.05).")
     add(
         "--format",
-        choices=("markdown", "latex", "json"),
+        choices=("markdown", "latex"),
         default="markdown",
-        help="What to print (default: markdown).",
+        help="How the tables are written (default: markdown).",
     )
+    add_json(parser)
     add_failures(parser)
 
 

@@ -26,7 +26,7 @@ def _add_gc(parser: Parser) -> None:
     add_place_of_cache(parser)
     add = parser.add_argument
     add("--unused-for", type=count, metavar="DAYS", help="Those that were not looked up for so many days.")
-    add("--reader", metavar="DIGEST", help="Those of the reader whose digest begins so; with --unused-for, of both.")
+    add("--digest", metavar="DIGEST", help="Those of the reader whose digest begins so; with --unused-for, of both.")
 
 
 def _add_verify(parser: Parser) -> None:
@@ -45,7 +45,11 @@ def _add_selfcheck(parser: Parser) -> None:
         metavar="FILE|MODULE:NAME",
         help="The reader: a YAML or JSON file with its settings, or an import string of it or of what makes it.",
     )
-    add("--of", metavar="DIGEST", help="Check the readings of the reader whose digest begins so (default: the same).")
+    add(
+        "--digest",
+        metavar="DIGEST",
+        help="Check the readings of the reader whose digest begins so (default: the same).",
+    )
     add("--sample", type=positive, default=100, metavar="N", help="Read N readings again (default: 100).")
     add_plugin(parser, _PLUGGED)
 
@@ -58,7 +62,7 @@ def _add_shared_place(parser: Parser) -> None:
 def _add_correlate(parser: Parser) -> None:
     add = parser.add_argument
     add_study(parser)
-    add("run", nargs="+", metavar="RUN", help="The runs, FILE or NAME=FILE; of several the ranking is correlated too.")
+    add("run", nargs="+", metavar="[NAME=]RUN", help="The runs; of several the ranking is correlated too.")
     add(
         "-k",
         default="5",
@@ -111,9 +115,15 @@ def _add_efficiency(parser: Parser) -> None:
     add_study(parser)
     add("run", metavar="RUN", help="The run whose documents are read.")
     add("-k", type=positive, default=5, metavar="K", help="Documents of each query (default: 5).")
-    add("--queries", type=positive, default=20, metavar="N", help="Read those of N queries (default: 20).")
     add(
-        "--batch",
+        "--max-queries",
+        type=positive,
+        default=20,
+        metavar="N",
+        help="Read those of the first N queries that have so many (default: 20).",
+    )
+    add(
+        "--batch-size",
         type=positive,
         action="append",
         default=[],

@@ -8,7 +8,7 @@ from pytest_retrieval_eval.cli.options.shared import add_json, count, positive
 
 def _add_run(parser: Parser) -> None:
     add = parser.add_argument
-    add("--dataset", required=True, metavar="PATH", help="The dataset: a folder, or one file of JSON lines.")
+    add("--dataset", required=True, metavar="DATASET", help="The dataset: a folder, or one file of JSON lines.")
     add(
         "--retriever",
         required=True,

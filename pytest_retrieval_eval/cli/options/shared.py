@@ -68,10 +68,10 @@ def add_judgments(parser: Parser, *, judge: bool = True, contradictions: bool = 
     )
 
 
-def add_use(parser: Parser) -> None:
-    """--use: whose grades count."""
+def add_judged_by(parser: Parser) -> None:
+    """--judged-by: whose grades count."""
     parser.add_argument(
-        "--use",
+        "--judged-by",
         action="append",
         metavar="JUDGE",
         help="Whose grades count, a folder of judgments/ or the beginning of a digest; repeated, the first that has "
@@ -146,7 +146,7 @@ def add_unit(parser: Parser) -> None:
 def add_labels(parser: Parser) -> None:
     """--labels, and what its sources need."""
     add_judgments(parser, judge=False)
-    add_use(parser)
+    add_judged_by(parser)
     parser.add_argument(
         "--labels",
         action="append",

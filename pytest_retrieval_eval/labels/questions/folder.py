@@ -37,7 +37,7 @@ def save(questions: Questions, folder: Path, made_of: Mapping[str, object]) -> N
     """Write the queries, their spans, and what both were made of; equal questions give equal bytes."""
     check_folder(folder)
     lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in questions.queries()).encode()
-    questions.spans().write(folder / SPANS)
+    questions.spans().save(folder / SPANS)
     with write_atomically(folder / QUERIES) as file:
         file.write(lines)
     record = {

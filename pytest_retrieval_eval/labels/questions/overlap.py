@@ -43,16 +43,16 @@ def words(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def shared(question: str, source: str) -> frozenset[str]:
+def shared(question: str, passage: str) -> frozenset[str]:
     """The words of a question that say what it is about, and that its source has too.
 
     >>> sorted(shared("How long do refunds take?", "Refunds take 14 days."))
     ['refunds', 'take']
     """
-    return _content(question) & words(source)
+    return _content(question) & words(passage)
 
 
-def word_overlap(question: str, source: str) -> float:
+def word_overlap(question: str, passage: str) -> float:
     """The share of a question's distinct words that its source has too, from 0 to 1.
 
     Case does not count, and neither do English function words (*how*, *the*, *do*, …), unless the question has no
@@ -67,10 +67,10 @@ def word_overlap(question: str, source: str) -> float:
     (0.6666666666666666, 1.0)
     """
     asked = _content(question)
-    return len(asked & words(source)) / len(asked) if asked else 1.0
+    return len(asked & words(passage)) / len(asked) if asked else 1.0
 
 
-def points_at(question: str, source: str) -> bool:
+def points_at(question: str, passage: str) -> bool:
     """Whether an English question speaks of *the passage*, which nobody who searches has seen.
 
     Not where its source itself has that word.
@@ -80,7 +80,7 @@ def points_at(question: str, source: str) -> bool:
     >>> points_at("Who signs the document?", "A document is signed by Ann.")
     False
     """
-    return any(noun.casefold() not in words(source) for noun in _POINTING.findall(question))
+    return any(noun.casefold() not in words(passage) for noun in _POINTING.findall(question))
 
 
 def _content(question: str) -> frozenset[str]:

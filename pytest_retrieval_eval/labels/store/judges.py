@@ -103,7 +103,7 @@ def chosen_judges(known: Mapping[str, KeptJudge], names: Sequence[str], place: P
         if len(known) > 1:
             raise SettingsError(
                 f"{place} has the grades of {len(known)} judges ({', '.join(known)}), and a grade of one is none of "
-                "another: say whose count (the ini value retrieval_judge, --use)"
+                "another: say whose count (the ini value retrieval_judged_by, --judged-by)"
             )
         return tuple(known.values())
     found = []

@@ -18,7 +18,7 @@ Contradictions = Literal["refuse", "first", "max", "median"]
 """What becomes of different grades of one pair: an error, or the grade given first, the largest, the middle one."""
 
 Split = Literal["dev", "heldout"]
-SPLITS: tuple[str, ...] = get_args(Split)
+PARTS: tuple[str, ...] = get_args(Split)
 
 Key = tuple[str, str, str, str]
 """Query, hash of its text, document, hash of its text: what a grade is about."""
@@ -42,7 +42,7 @@ class Judgment:
 
     ``q`` and ``d`` are the ids of query and document, ``qh`` and ``dh`` the hashes of the texts that were read
     (:func:`text_hash`), ``g`` the grade, ``at`` the time (ISO 8601, UTC), ``by`` who gave it: a person, or the model
-    that the judge's service said it ran. ``split`` is ``dev`` or ``heldout`` for the labels of people, ``r`` counts
+    that the judge's service said it ran. ``part`` is ``dev`` or ``heldout`` for the labels of people, ``r`` counts
     further gradings of the same pair by one judge, for its agreement with itself. ``w`` says for how many pairs of the
     pool a label of a sample stands.
     """
@@ -54,7 +54,7 @@ class Judgment:
     g: float
     at: str = ""
     by: str = ""
-    split: str | None = None
+    part: str | None = None
     r: int = 0
     w: float | None = None
 
@@ -66,7 +66,7 @@ class Judgment:
     @property
     def said(self) -> tuple[Key, int, float, str | None]:
         """What the row says of which texts: rows that agree in it repeat each other."""
-        return self.key, self.r, self.g, self.split
+        return self.key, self.r, self.g, self.part
 
     @property
     def line(self) -> str:
@@ -77,8 +77,8 @@ class Judgment:
         """
         row: dict[str, object] = {"q": self.q, "qh": self.qh, "d": self.d, "dh": self.dh}
         row |= {"g": int(self.g) if self.g == int(self.g) else self.g, "at": self.at, "by": self.by}
-        if self.split is not None:
-            row["split"] = self.split
+        if self.part is not None:
+            row["part"] = self.part
         if self.r:
             row["r"] = self.r
         if self.w is not None:
@@ -106,9 +106,9 @@ def judgment_of(row: Mapping[str, object], where: str) -> Judgment:
     grade = json_number(row["g"], where, "grade")
     if not math.isfinite(grade):
         raise DataError(f"{where}: the grade is {grade}; expected a finite number")
-    split, times = row.get("split"), row.get("r", 0)
-    if split is not None and split not in SPLITS:
-        raise DataError(f"{where}: the split is {excerpt(split)}; {did_you_mean(str(split), SPLITS)}")
+    part, times = row.get("part"), row.get("r", 0)
+    if part is not None and part not in PARTS:
+        raise DataError(f"{where}: the part is {excerpt(part)}; {did_you_mean(str(part), PARTS)}")
     if not isinstance(times, int) or isinstance(times, bool) or times < 0:
         raise DataError(f"{where}: the repetition is {excerpt(times)}; expected a whole number")
     texts = [row.get(name, "") for name in ("at", "by")]
@@ -123,7 +123,7 @@ def judgment_of(row: Mapping[str, object], where: str) -> Judgment:
         grade,
         str(texts[0]),
         str(texts[1]),
-        None if split is None else str(split),
+        None if part is None else str(part),
         times,
         weight,
     )
