@@ -407,7 +407,7 @@ def gate_family(request: pytest.FixtureRequest, retrieval_context: ContextKey) -
         attempt.family = None
         if undecided is not None:
             # Heard of only where the test catches the exception and goes on.
-            attempt.errors.append(undecided)
+            attempt.left.append(undecided)
 
     def make(*, correction: str | None = None) -> GateFamily:
         __tracebackhide__ = True

@@ -252,14 +252,15 @@ class GateFileBench(FixtureBench):
 
 def _repr_failure(item: pytest.Function, excinfo: ExceptionInfo[BaseException]) -> str | TerminalRepr:
     """The gate's text without a traceback; for another error the frames of the user's code."""
-    option = item.config.option
-    if option.fulltrace:
+    option = item.config.getoption  # of the plugin "terminal", which a session may go without
+    if option("fulltrace", False):
         return type(item).repr_failure(item, excinfo)
     if isinstance(excinfo.value, GateError | GateFailure):
         return excinfo.getrepr(style="value", chain=False)
+    style = option("tbstyle", "auto")
     return excinfo.getrepr(
-        style="long" if option.tbstyle == "auto" else option.tbstyle,
-        showlocals=option.showlocals,
+        style="long" if style == "auto" else style,
+        showlocals=option("showlocals", False),
         tbfilter=_users_frames,
     )
 

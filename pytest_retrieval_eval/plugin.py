@@ -70,8 +70,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def _runs_tests(option: argparse.Namespace) -> bool:
     """Whether the command line asks for a session of tests, not to be told something."""
-    asked = ("collectonly", "help", "version", "markers", "showfixtures", "show_fixtures_per_test", "setupplan")
-    return not any(getattr(option, name, False) for name in (*asked, "cacheshow"))
+    asked = ("collectonly", "help", "version", "markers", "showfixtures", "show_fixtures_per_test", "cacheshow")
+    return not any(getattr(option, name, False) for name in (*asked, "setuponly", "setupplan"))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -213,7 +213,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Carry the verdicts on the report, and keep an error an error, also under xfail."""
+    """Carry the verdicts on the report, and keep an error an error, also under xfail and before a skip."""
     report = yield
     attempt = attempt_of(item)
     if call.excinfo is not None and isinstance(call.excinfo.value, GateError):
@@ -224,14 +224,16 @@ def pytest_runtest_makereport(
     if call.excinfo is None:
         return report
     error = call.excinfo.value
-    # The error may stand in a group or behind another exception, or unittest took it for an expected failure.
-    hidden = call.when == "call" and report.skipped and hasattr(report, "wasxfail") and attempt.errors
-    if hidden and isinstance(error, pytest.xfail.Exception):
-        report.longrepr = attempt.errors[0]
+    # The error may stand in a group or behind another exception, or unittest took it for an expected failure. A skip
+    # in the midst of a family leaves it undecided, and stays a skip.
+    unheard = [*attempt.errors, *(attempt.left if hasattr(report, "wasxfail") else ())]
+    hidden = call.when == "call" and report.skipped and unheard
+    if hidden and is_evasion(error):
+        report.longrepr = unheard[0]
     if hidden or isinstance(error, GateError):
         report.outcome = "failed"
         report.__dict__.pop("wasxfail", None)
-    bare = not (item.config.option.fulltrace or IS_GATE in item.stash)
+    bare = not (item.config.getoption("fulltrace", False) or IS_GATE in item.stash)
     if bare and isinstance(error, GateError) and not users_frames(call.excinfo):
         # No line of the user's raised it: the sentence, and pytest's word on how to see the frames.
         report.longrepr = call.excinfo.getrepr(tbfilter=users_frames, chain=False)
@@ -262,6 +264,7 @@ class SessionHooks:
         self._ledger = Ledger(self._session.settings.defaults)
         self._received: dict[str, int] = {}
         self._sent = 0
+        self._interrupted = False
         self._measures: list[Definition] = []
         self._named: list[tuple[Callable[[str], None], str]] = []
 
@@ -383,7 +386,7 @@ class SessionHooks:
                 "too_late": self._session.too_late,
             }
             return
-        if self._config.option.collectonly:
+        if not _runs_tests(self._config.option):
             return
         stopped = self._why_stopped(session)
         self._ledger.read(self._session.readings_told())
@@ -393,28 +396,43 @@ class SessionHooks:
             self._ledger.complaints.insert(0, f"this session is not to be trusted: {self._ledger.broken}")
             if session.exitstatus == pytest.ExitCode.OK:
                 session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
-        elif self._ledger.complaints and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
-            session.exitstatus = pytest.ExitCode.USAGE_ERROR
-        self._write_report(int(session.exitstatus), stopped)
+        elif self._ledger.complaints:
+            self._not_green(session)
+        self._write_report(session, stopped)
 
     @staticmethod
-    def _why_stopped(session: pytest.Session) -> str:
+    def _not_green(session: pytest.Session) -> None:
+        """A session with a complaint has a status that says so, where it had none yet."""
+        if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            session.exitstatus = pytest.ExitCode.USAGE_ERROR
+
+    def pytest_keyboard_interrupt(self) -> None:
+        """Notice Ctrl-C and `pytest.exit(…)`, which may end a session with any status, also with 0."""
+        self._interrupted = True
+
+    def _why_stopped(self, session: pytest.Session) -> str:
         """Why not every selected test ran; empty where all did."""
         for said in (session.shouldfail, session.shouldstop):
             if said:
                 return f"the session was stopped ({said})" if isinstance(said, str) else "the session was stopped"
-        if session.exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.USAGE_ERROR):
+        ended = (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.USAGE_ERROR)
+        if self._interrupted or session.exitstatus in ended:
             return "the session was interrupted, or not every test could be collected"
         return ""
 
-    def _write_report(self, status: int, stopped: str) -> None:
+    def _write_report(self, session: pytest.Session, stopped: str) -> None:
         """The file of ``--retrieval-json``, whatever became of the session."""
         path = self._session.settings.json
-        if path is None or not _runs_tests(self._config.option):
+        if path is None:
             return
         from pytest_retrieval_eval.reports.document import document, write_document
 
-        write_document(path, document(self._ledger, status=status, stopped=stopped))
+        try:
+            write_document(path, document(self._ledger, status=int(session.exitstatus), stopped=stopped))
+        except GateError as error:
+            self._ledger.complaints.append(f"--retrieval-json={path} was not written: {error}")
+            self._not_green(session)
+            return
         self._ledger.written.append(("report", str(path)))
 
     def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:

@@ -19,19 +19,26 @@ from pytest_retrieval_eval.context.definitions import (
 )
 from pytest_retrieval_eval.context.state import IS_GATE, session_of
 from pytest_retrieval_eval.errors import GateError
+from pytest_retrieval_eval.session.process import Session
 
 
 def ask(request: pytest.FixtureRequest, name: str) -> object:
     """The value of a fixture for a gate: one that skips is an error, since a skipped gate measured nothing."""
+    session = session_of(request.config)
+    with session.asking, nullcontext() if may_skip(request.config, name) else no_evasion(name):
+        _note_parts(request, session, name)
+        return request.getfixturevalue(name)
+
+
+def _note_parts(request: pytest.FixtureRequest, session: Session, name: str) -> None:
+    """Refuse a project's fixture that pytest would not make anew where what it is built from differs."""
     node = cast(pytest.Item, request._pyfuncitem)
     definition = fixture_definition(node, name)
     if definition is not None and not is_ours(definition):
         parts = parts_of(node, definition)
         refuse_foreign(node, (name, *parts))
         if definition.scope != "function":
-            session_of(request.config).note_parts(name, place_of(definition), parts)
-    with nullcontext() if may_skip(request.config, name) else no_evasion(name):
-        return request.getfixturevalue(name)
+            session.note_parts(name, place_of(definition), parts)
 
 
 def may_skip(config: pytest.Config, name: str) -> bool:

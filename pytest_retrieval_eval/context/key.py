@@ -7,17 +7,18 @@ for it; pytest keeps one set of session fixtures for each distinct key.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 import pytest
 
 from pytest_retrieval_eval.context.definitions import OVERRIDABLE, fixture_definition, is_ours, parameters_of, place_of
-from pytest_retrieval_eval.errors import SettingsError, did_you_mean
+from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean
 from pytest_retrieval_eval.session.process import Session
 
 MARKER = "retrieval"
+KEYED = ("dataset", "run", "baseline")  # what of a marker is settled at collection
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,17 @@ class ContextKey:
     run: str | None = None
     baseline: str | None = None
     definitions: tuple[tuple[str, str], ...] = ()
+
+    def check(self, marked: Mapping[str, object]) -> None:
+        """Refuse a marker that came too late to be part of this key: what it names would not be measured."""
+        for name in KEYED:
+            value, kept = marked.get(name), getattr(self, name)
+            if value != kept and not (isinstance(value, list | tuple) and kept in value):
+                raise GateError(
+                    f"@pytest.mark.retrieval({name}={value!r}) was given to this test when its {name} was settled "
+                    "already (by the marks of a parameter, a hook or add_marker): mark the function, its class or its "
+                    f"module, or name the {name} in the gate"
+                )
 
 
 def context_keys(node: pytest.Item) -> list[ContextKey]:
@@ -68,10 +80,21 @@ def dataset_names(items: Sequence[pytest.Item], session: Session) -> set[str] | 
 
 
 def marked_values(node: pytest.Item) -> dict[str, object]:
-    """The keywords of the closest ``retrieval`` marker, checked; empty where there is none."""
-    marker = node.get_closest_marker(MARKER)
-    if marker is None:
-        return {}
+    """The keywords of a test's ``retrieval`` markers, checked: of each keyword, what the closest marker says."""
+    found: dict[str, tuple[object, object]] = {}
+    for level, marker in node.iter_markers_with_node(MARKER):
+        for key, value in _checked(marker).items():
+            nearer, said = found.setdefault(key, (level, value))
+            if nearer is level and said != value:
+                raise SettingsError(
+                    f"@pytest.mark.retrieval({key}=…) stands twice, with {said!r} and with {value!r}, on the same "
+                    "function, class (with those that it inherits from) or module: keep one of them"
+                )
+    return {key: value for key, (_, value) in found.items()}
+
+
+def _checked(marker: pytest.Mark) -> Mapping[str, object]:
+    """The keywords of one marker."""
     from pytest_retrieval_eval.gates.options import KEYWORDS
 
     known = {"baseline", *KEYWORDS}
@@ -80,11 +103,11 @@ def marked_values(node: pytest.Item) -> dict[str, object]:
     for key in marker.kwargs:
         if key not in known:
             raise SettingsError(f"@pytest.mark.retrieval({key}=…): {did_you_mean(key, known)}")
-    for key in ("dataset", "run", "baseline"):
+    for key in KEYED:
         value = marker.kwargs.get(key)
         listed = key == "dataset" and isinstance(value, list | tuple) and len(value) > 0
         names = cast("Sequence[object]", value) if listed else [value]
         if key in marker.kwargs and not all(isinstance(name, str) and name for name in names):
             expected = "a name or a list of names" if key == "dataset" else "a name or a path, as text"
             raise SettingsError(f"@pytest.mark.retrieval({key}={value!r}): expected {expected}")
-    return dict(marker.kwargs)
+    return marker.kwargs

@@ -12,7 +12,7 @@ import pytest
 from pytest_retrieval_eval.context.asking import ask
 from pytest_retrieval_eval.context.definitions import UNREAD, fixture_definition, is_ours, parameters_of, place_of
 from pytest_retrieval_eval.context.given import dataset_of, judgments_of, stages_of
-from pytest_retrieval_eval.context.key import ContextKey, marked_values
+from pytest_retrieval_eval.context.key import KEYED, ContextKey, marked_values
 from pytest_retrieval_eval.context.runs import command_run, named_run, run_under_test
 from pytest_retrieval_eval.context.state import attempt_of, session_of
 from pytest_retrieval_eval.errors import GateError, SettingsError
@@ -43,6 +43,7 @@ class FixtureBench:
         self._request = request
         self._node = cast(pytest.Item, request.node)
         self._key = key
+        key.check(marked_values(self._node))
         self._session = session_of(request.config)
         self._attempt = attempt_of(self._node)
         self._opened: dict[str, Dataset | Run] = {}
@@ -246,10 +247,10 @@ class FixtureBench:
         __tracebackhide__ = True
         from pytest_retrieval_eval.gates.defaults import with_defaults
 
-        marked = {
-            key: value for key, value in marked_values(self._node).items() if key not in ("dataset", "run", "baseline")
-        }
-        if self.in_python and "run" in marked_values(self._node) and "stage" in marked:
+        values = marked_values(self._node)
+        self._key.check(values)
+        marked = {key: value for key, value in values.items() if key not in KEYED}
+        if self.in_python and "run" in values and "stage" in marked:
             raise SettingsError("@pytest.mark.retrieval(run=…, stage=…): both say what is measured; keep one of them")
         # Inside a gate_family the correction is the family's.
         own = several and self._attempt.family is None

@@ -73,6 +73,11 @@ def decide_gates(cases: Sequence[Case], correction: str | None = None) -> Verdic
     return family_verdict(verdicts)
 
 
+def _same(one: Gate, other: Gate) -> bool:
+    """Whether two gates are one; a target of a run is not to be compared with a number."""
+    return (str(one), one.options) == (str(other), other.options) and one.target == other.target
+
+
 def family_text(gates: Sequence[Gate]) -> str:
     """The gates of a family as one text.
 
@@ -176,6 +181,11 @@ class GateFamily:
                 raise SettingsError(
                     f"{case.gate}: correction={options.correction!r} stands inside a gate_family, whose correction "
                     f"({self._correction}) decides for all its comparisons; leave it out"
+                )
+            if any(_same(case.gate, other.gate) for several, _ in self._cases for other in several):
+                raise SettingsError(
+                    f"{case.gate} stands twice in one gate_family; each counts in the correction of the others: "
+                    "compare it once"
                 )
         self._cases.append((list(cases), verdict))
         return replace(verdict, collected=True)

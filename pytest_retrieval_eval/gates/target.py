@@ -111,6 +111,13 @@ class Target:
     factor: float = 1.0
     offset: float = 0.0
 
+    def __post_init__(self) -> None:
+        if not (0 < self.factor < math.inf and math.isfinite(self.offset)):
+            raise SettingsError(
+                f"{number(self.factor)} * {self.reference} + {number(self.offset)}: a target is a · run + b with "
+                "finite numbers, and a > 0"
+            )
+
     # numpy's scalars then leave `np.float64(0.9) * baseline` to __rmul__.
     __array_ufunc__ = None
 

@@ -21,8 +21,8 @@ NOTHING_COMPARED = (
     "comparison)"
 )
 NEVER_ENDED = (
-    "this test began a gate_family and never ended it, so that its comparisons were not decided: use it in a `with` "
-    "statement"
+    "this test began a gate_family and did not end it, so that its comparisons were not decided: use it in a `with` "
+    "statement inside the test"
 )
 LEFT_OPEN = (
     "this test made {measured} and never compared it: compare it, as in `assert assert_recall_at(5) >= baseline`, "
@@ -67,6 +67,7 @@ class Attempt:
     undecided: list[StagedFile] = field(default_factory=list)  # baselines of the gate that is being measured
     command_runs: set[str] = field(default_factory=set)
     errors: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)  # families that an exception left undecided
     elsewhere: list[Verdict] = field(default_factory=list)
     thread: int = field(default_factory=threading.get_ident)
     settled: bool = False  # whether the test itself ended with all of its gates decided
@@ -142,8 +143,8 @@ class Attempt:
     def _require_all_heard(self) -> None:
         if self.elsewhere:
             raise GateError(NOT_HEARD.format(gate=self.elsewhere[0].gate, reason=self.elsewhere[0].reason))
-        if self.errors:
-            raise GateError(NOT_MEASURED.format(reason=self.errors[0]))
+        for reason in (*self.errors, *self.left):
+            raise GateError(NOT_MEASURED.format(reason=reason))
         for measured in self.measured:
             if not measured.decided:
                 raise GateError(LEFT_OPEN.format(measured=measured))
@@ -151,7 +152,7 @@ class Attempt:
     def payload(self) -> dict[str, object] | None:
         """All of it in builtin types, to travel on a test report; None where there is nothing to tell."""
         told = {verdict.reason for verdict in self.verdicts}
-        errors = [error for error in dict.fromkeys(self.errors) if error not in told]
+        errors = [error for error in dict.fromkeys((*self.errors, *self.left)) if error not in told]
         if not (self.verdicts or self.command_runs or errors):
             return None
         # A test has a report for each phase, and each carries all of it.

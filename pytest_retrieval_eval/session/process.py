@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,6 +45,7 @@ class Session:
         self.without_reader: dict[str, None] = {}
         # What tests compared when they were over, a sentence each.
         self.too_late: list[str] = []
+        self.asking = threading.RLock()  # fixtures are pytest's, and made by one thread at a time
         self._judged: dict[int, Judged] = {}
         self._stores: dict[Path, Judgments] = {}
 

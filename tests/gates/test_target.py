@@ -270,3 +270,18 @@ def test_options_of_a_text_gate():
         Gate.parse("recall@5 >= baseline", wher={"a": 1})
     with pytest.raises(MeasureError):
         Gate.parse("nothing@5 >= baseline")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: baseline * 1e308 * 10,
+        lambda: baseline * 1e-200 * 1e-200,
+        lambda: baseline + 1e308 + 1e308,
+        lambda: (baseline - 1e200) * 1e200,
+        lambda: Gate.parse("recall@5 >= 1e308 * 10 * baseline"),
+    ],
+)
+def test_a_target_beyond_all_numbers_is_an_error(make):
+    with pytest.raises(SettingsError, match="finite"):
+        make()

@@ -153,6 +153,24 @@ def test_what_a_thread_compares_after_its_test_is_no_green_session(project, work
     result.stdout.fnmatch_lines([f"ERROR: test_it.py::test_it: {said} after the test had ended, *"])
 
 
+def test_several_threads_of_a_test_may_compare(project):
+    project.test(
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "import pytest, time\n"
+        "from pytest_retrieval_eval import Dataset\n"
+        "made = []\n"
+        "@pytest.fixture(scope='session')\n"
+        "def retrieval_dataset():\n"
+        "    made.append(time.sleep(0.2))\n"
+        "    return Dataset.read('eval/small')\n"
+        "def test_it(metric):\n"
+        "    with ThreadPoolExecutor() as pool:\n"
+        "        assert all(pool.map(lambda k: metric(f'recall@{k}') >= 0.1, range(1, 9)))\n"
+        "    assert len(made) == 1\n"
+    )
+    project.run().assert_outcomes(passed=1)
+
+
 def test_all_forms_under_two_workers(project):
     for number, line in enumerate([*PASSING.values(), *FAILING.values()]):
         project.test(body(line), f"test_{number}.py")
@@ -218,6 +236,20 @@ HIDDEN = {
         "    try:\n        metric('recal@2') >= 0.1\n    except Exception:\n        pytest.xfail('known')\n"
     ),
 }
+
+
+@pytest.mark.parametrize("skip", ["pytest.skip('later')", "import unittest; raise unittest.SkipTest('later')"])
+def test_an_error_is_not_skipped_over(project, dist, skip):
+    project.test(
+        "import pytest\n"
+        "def test_it(metric):\n"
+        f"    try:\n        metric('recal@2') >= 0.1\n    except Exception:\n        {skip}\n"
+        "def test_family(metric, gate_family):\n"
+        f"    with gate_family():\n        metric('recall@2') >= 0.1\n        {skip}\n"
+    )
+    result = project.run(*dist)
+    result.assert_outcomes(failed=1, skipped=1)
+    assert "did you mean recall@2" in result.stdout.str()
 
 
 @pytest.mark.parametrize("lines", HIDDEN.values(), ids=HIDDEN)

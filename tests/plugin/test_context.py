@@ -90,6 +90,72 @@ def test_a_marker_that_cannot_be_used_is_an_error(project, dist, marker, expecte
     result.assert_outcomes(errors=1)
 
 
+def test_a_keyword_is_that_of_the_closest_marker_that_has_it(project, dist):
+    project.ini(datasets=("small = eval/small", "other = eval/other"))
+    project.dataset("eval/other", qrels={"q1": {"a": 1}, "q2": {"c": 1}})
+    project.test(
+        "import pytest\n"
+        "pytestmark = pytest.mark.retrieval(dataset='other', where={'type': 'policy'})\n"
+        "def test_module(recall_at):\n    assert (recall_at(2) >= 1.0).n == 1\n"
+        "@pytest.mark.retrieval(where={'type': 'faq'})\n"
+        "class TestIt:\n"
+        "    def test_class(self, recall_at):\n"
+        "        held = recall_at(2) >= 1.0\n"
+        "        assert (held.dataset, held.where) == ('other', 'type=faq')\n"
+        "    @pytest.mark.retrieval(dataset='small')\n"
+        "    def test_function(self, recall_at):\n"
+        "        held = recall_at(2) >= 0.5\n"
+        "        assert (held.dataset, held.where, held.n) == ('small', 'type=faq', 2)\n"
+    )
+    project.run(*dist).assert_outcomes(passed=3)
+
+
+CONTRADICTIONS = {
+    "function": "@mark(baseline='a')\n@mark(baseline='b')\ndef test_it(recall_at):\n    recall_at(2) >= 0.1\n",
+    "class": (
+        "@mark(baseline='a')\nclass Base:\n    pass\n@mark(baseline='b')\nclass TestIt(Base):\n"
+        "    def test_it(self, recall_at):\n        recall_at(2) >= 0.1\n"
+    ),
+    "module": "pytestmark = [mark(rule='mean'), mark(rule='each')]\ndef test_it(recall_at):\n    recall_at(2) >= 0.1\n",
+}
+
+
+@pytest.mark.parametrize("lines", CONTRADICTIONS.values(), ids=CONTRADICTIONS)
+def test_markers_that_contradict_each_other_are_an_error(project, lines):
+    project.test(f"import pytest\nmark = pytest.mark.retrieval\n{lines}")
+    result = project.run()
+    result.assert_outcomes(errors=1)
+    assert "stands twice, with" in result.stdout.str()
+
+
+LATE = {
+    "a parameter's marks": (
+        "@pytest.mark.parametrize('x', [1, pytest.param(2, marks=pytest.mark.retrieval(dataset='other'))])\n"
+        "def test_it(recall_at, x):\n    assert recall_at(2) >= 0.1\n"
+    ),
+    "add_marker in a fixture": (
+        "@pytest.fixture(autouse=True)\ndef late(request):\n"
+        "    request.node.add_marker(pytest.mark.retrieval(run='best'))\n"
+        "def test_it(recall_at):\n    assert recall_at(2) >= 0.1\n"
+        "def test_none():\n    pass\n"
+    ),
+    "add_marker in the test": (
+        "def test_it(recall_at, request):\n    request.node.add_marker(pytest.mark.retrieval(baseline='b'))\n"
+        "    assert recall_at(2) >= 0.1\n"
+        "def test_none():\n    pass\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("lines", LATE.values(), ids=LATE)
+def test_a_marker_that_comes_too_late_is_an_error(project, dist, lines):
+    project.test(f"import pytest\n{lines}")
+    result = project.run(*dist)
+    outcomes = result.parseoutcomes()
+    assert (outcomes["passed"], outcomes.get("failed", 0) + outcomes.get("errors", 0)) == (1, 1)
+    assert "was settled already" in result.stdout.str()
+
+
 def test_two_folders_with_their_own_retriever_keep_apart(project, dist):
     (project.path / "conftest.py").unlink()
     project.conftest(HITS, "one")

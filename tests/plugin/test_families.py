@@ -95,7 +95,11 @@ def test_families_lists_and_slices(project, dist):
         ("metric(['recall@2', 'mrr'])", "never compared it|compared nothing"),
         (
             "metric('mrr') >= 0.1; gate_family().__enter__(); metric('mrr') >= 0.9",
-            "began a gate_family and never ended it",
+            "began a gate_family and did not end it",
+        ),
+        (
+            "with gate_family():\n        for _ in range(2):\n            metric('mrr') >= 0.1",
+            "mrr >= 0.1 stands twice in one gate_family",
         ),
         (
             "import contextlib\n    metric('mrr') >= 0.1\n    with contextlib.suppress(KeyError), gate_family():\n"
@@ -126,3 +130,18 @@ def test_slices_and_lists_in_a_gate_file(project):
     assert "recall@2 >= 0.6, mrr >= 0.9: FAILED. 1 of 2 comparisons does not hold: mrr >= 0.9" in text
     assert "correction='holm' is for a family of comparisons, and this is one" in text
     assert "(a comparison raises" not in text
+
+
+def test_the_same_measure_of_something_else_is_another_comparison(project):
+    project.test(
+        "from pytest_retrieval_eval import Run\n"
+        "def test_it(metric, gate_family, against):\n"
+        "    with gate_family() as family:\n"
+        "        metric('mrr') >= 0.1\n"
+        "        metric('mrr') >= 0.2\n"
+        "        metric('mrr', where={'type': 'faq'}) >= 0.1\n"
+        "        metric('mrr') >= against(Run.of({'q1': ['a']}))\n"
+        "        metric('mrr') >= against(Run.of({'q2': ['b']}))\n"
+        "    assert len(family.verdicts) == 5\n"
+    )
+    project.run().assert_outcomes(passed=1)

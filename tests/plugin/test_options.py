@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from support import HITS
 
@@ -214,3 +216,35 @@ def test_help_lists_every_option_and_ini_value(project):
     text = project.run("--help").stdout.str()
     for name in [flag.flag for flag in FLAGS] + [ini.name for ini in INI]:
         assert name in text
+
+
+def test_a_session_without_the_terminal_ends_as_any_other(project):
+    project.test("def test_it(metric):\n    assert metric('recall@2') >= 0.9\n")
+    project.gates("gates:\n  worse: recall@2 >= 0.9\n  mistyped: recall@2 >= baseline\n")
+    result = project.run("-p", "no:terminal", own_process=True)
+    assert result.ret == 1
+    assert "INTERNALERROR" not in result.stdout.str() + result.stderr.str()
+
+
+@pytest.mark.parametrize("option", ["--setup-only", "--setup-plan", "--collect-only"])
+def test_a_session_that_runs_no_test_writes_no_report_and_misses_nothing(project, dist, option):
+    project.run_file("best.trec", {"q1": ["a"]})
+    project.test(GATE)
+    result = project.run(option, "--retrieval-json=out.json", "--retrieval-run=best.trec", *dist)
+    assert result.ret == 0
+    assert not (project.path / "out.json").exists()
+    assert "no gate of this session" not in result.stdout.str()
+
+
+@pytest.mark.parametrize("status", [0, 7])
+def test_a_session_that_a_test_ends_is_not_complete(project, status):
+    project.test(
+        "import pytest\n"
+        "def test_first(metric):\n    metric('recall@2') >= 0.1\n"
+        f"def test_ends():\n    pytest.exit('enough', returncode={status})\n"
+        "def test_never(metric):\n    metric('recall@2') >= 0.9\n"
+    )
+    result = project.run("--retrieval-json=out.json")
+    assert result.ret == status
+    report = json.loads((project.path / "out.json").read_text())
+    assert (report["complete"], report["exit_status"]) == (False, status)
