@@ -35,7 +35,7 @@ from pytest_retrieval_eval.labels.scorable import scorable
 from pytest_retrieval_eval.measures.evaluate import evaluate
 from pytest_retrieval_eval.measures.evidence import OF_QUERIES, TIMES, is_labelled
 from pytest_retrieval_eval.measures.names import Measure
-from pytest_retrieval_eval.measures.registry import reads
+from pytest_retrieval_eval.measures.registry import definition, reads
 from pytest_retrieval_eval.stats.paired import PairedTest
 from pytest_retrieval_eval.wording import counted, listed, shown
 
@@ -64,6 +64,7 @@ class Case:
 
     ``parts`` are the slices of a gate with ``by``; ``decides`` is False for one with too few queries. ``settled`` is
     the verdict of a gate that did not read every query; ``reading`` says why it did, where it might not have.
+    ``aside`` are queries that count on one side alone, and are compared on none.
     """
 
     gate: Gate
@@ -78,6 +79,7 @@ class Case:
     parts: tuple[Case, ...] = ()
     settled: Settled | None = None
     reading: str = ""
+    aside: frozenset[str] = frozenset()
 
     @property
     def leaves(self) -> tuple[Case, ...]:
@@ -107,8 +109,9 @@ def measured_case(gate: Gate, bench: Bench, known: Known | None = None) -> Case:
         both = [candidate, opened] if settled is None else _narrowed([candidate, opened], settled.queries)
         side, reference = _measured(both, gate.measure, bench, gate.options, known)
         _keep_texts(base, side, bench)
-        if gate.measure.name == "lift":
-            side, reference = _common_gaps(gate, side, reference)
+        counts = [frozenset(each.scores.query_ids) for each in (side, reference)]
+        if what := definition(gate.measure.name).common:
+            side, reference = _common(gate, side, reference, what)
         if side.scores.query_ids != reference.scores.query_ids:
             only = sorted(set(side.scores.query_ids) ^ set(reference.scores.query_ids))
             raise GateError(
@@ -116,15 +119,16 @@ def measured_case(gate: Gate, bench: Bench, known: Known | None = None) -> Case:
                 f"({counted(len(only), 'query', 'queries')}: {listed(only)}), so that they cannot be "
                 "compared query by query; gate it with a fixed target"
             )
-        case = _paired(Case(gate, bench, side, base, reference, settled=settled, reading=note))
+        aside = (counts[0] | counts[1]) - frozenset(side.scores.query_ids)
+        case = _paired(Case(gate, bench, side, base, reference, settled=settled, reading=note, aside=aside))
     if gate.options.by is None:
         return case
     parts = []
-    for name, ids in slice_queries(side, gate.options):
-        part = replace(case, side=sliced(side, name, ids), slice=name)
+    for name, ids, every in slice_queries(side, gate.options, case.aside):
+        part = replace(case, side=sliced(side, name, ids), slice=name, aside=case.aside & every)
         if case.reference is not None:
             part = _paired(replace(part, reference=sliced(case.reference, name, ids)))
-        part = replace(part, decides=part.side.scores.n >= gate.options.min_n)
+        part = replace(part, decides=part.side.scores.n + len(part.aside) >= gate.options.min_n)
         if part.decides:
             for measured in filter(None, (part.side, part.reference)):
                 refuse_unasked(measured)
@@ -132,25 +136,26 @@ def measured_case(gate: Gate, bench: Bench, known: Known | None = None) -> Case:
     return replace(case, parts=tuple(parts))
 
 
-def _common_gaps(gate: Gate, side: Side, reference: Side) -> tuple[Side, Side]:
-    """Both sides over the queries that have a gap on both: elsewhere one of them has no share to compare."""
+def _common(gate: Gate, side: Side, reference: Side, what: str) -> tuple[Side, Side]:
+    """Both sides over the queries that have ``what`` on both: elsewhere one of them has nothing to compare."""
     ours, theirs = set(side.scores.query_ids), set(reference.scores.query_ids)
     if ours == theirs:
         return side, reference
     common = frozenset(ours & theirs)
     if not common:
         raise GateError(
-            f"{gate}: of the queries with a gap, {len(ours)} in {side.label} and {len(theirs)} in {reference.label}, "
+            f"{gate}: of the queries with {what}, {len(ours)} in {side.label} and {len(theirs)} in {reference.label}, "
             "none has one on both sides: gate it with a fixed target"
         )
     said = "; ".join(
-        f"{counted(len(only), 'query has', 'queries have')} a gap in {name} alone ({listed(sorted(only))})"
+        f"{counted(len(only), 'query has', 'queries have')} {what} in {name} alone ({listed(sorted(only))})"
         for only, name in ((ours - theirs, side.label), (theirs - ours, reference.label))
         if only
     )
+    inside = f"; {gate.measure.inner} against the same run counts them all" if gate.measure.inner is not None else ""
     note = (
-        f"compared over the {counted(len(common), 'query', 'queries')} with a gap on both sides, and says nothing of "
-        f"the others: {said}; {gate.measure.inner} against the same run counts them all"
+        f"compared over the {counted(len(common), 'query', 'queries')} with {what} on both sides, and says nothing of "
+        f"the others: {said}{inside}"
     )
     narrowed = [replace(each, evaluation=each.evaluation.narrowed(common), select=common) for each in (side, reference)]
     return replace(narrowed[0], notes=(*narrowed[0].notes, note)), narrowed[1]

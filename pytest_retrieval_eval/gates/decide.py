@@ -26,7 +26,7 @@ from pytest_retrieval_eval.gates.diff import (
     missing_queries,
     with_details,
 )
-from pytest_retrieval_eval.gates.footing import all_judged, judged_enough, with_footing
+from pytest_retrieval_eval.gates.footing import all_judged, compared_enough, judged_enough, with_footing
 from pytest_retrieval_eval.gates.gate import Gate
 from pytest_retrieval_eval.gates.hints import other_forms
 from pytest_retrieval_eval.gates.incomplete import comparison_hangs, mean_hangs, sides
@@ -158,6 +158,7 @@ def _verdict(case: Case, found: Mapping[int, Adjustment | None], also: Side | No
         verdict = _against_number(case, cast(float, case.gate.target), also)
     else:
         verdict = _against_run(case, case.comparison, found.get(id(case)), also)
+    verdict = compared_enough(verdict, case)
     verdict = all_judged(judged_enough(verdict, case.gate.options, case.side), case)
     if also is None and case.gate.options.defaulted:
         # Whoever reads the verdict alone does not see the ini file.
@@ -169,7 +170,8 @@ def _verdict(case: Case, found: Mapping[int, Adjustment | None], also: Side | No
         return verdict
     slices = [_verdict(part, found, case.side) for part in case.parts]
     # Pairs of a query that does not count today are in no slice.
-    return all_judged(of_slices(verdict, slices, slice_notes(case.side, case.gate.options)), case)
+    whole = of_slices(verdict, slices, slice_notes(case.side, case.gate.options))
+    return all_judged(compared_enough(whole, case), case)
 
 
 def _common(case: Case) -> dict[str, Any]:

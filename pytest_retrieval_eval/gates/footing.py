@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pytest_retrieval_eval.gates.case import Case
 from pytest_retrieval_eval.gates.diff import (
@@ -15,11 +14,12 @@ from pytest_retrieval_eval.gates.side import (
     Side,
 )
 from pytest_retrieval_eval.gates.verdict import Verdict
+from pytest_retrieval_eval.measures.registry import definition
 from pytest_retrieval_eval.stats.tolerance import TOLERANCE
 from pytest_retrieval_eval.wording import counted, means
 
-if TYPE_CHECKING:
-    pass
+# Fewer common queries say too little of the others: those are the very ones in which the sides differ most.
+_COMPARED = 0.8
 
 
 def with_footing(verdict: Verdict, side: Side) -> Verdict:
@@ -34,6 +34,21 @@ def with_footing(verdict: Verdict, side: Side) -> Verdict:
         f"better than measured; {counted(total, 'pair')} to judge"
     )
     return replace(verdict, notes=(*verdict.notes, note), to_judge=pairs, to_judge_total=total)
+
+
+def compared_enough(verdict: Verdict, case: Case) -> Verdict:
+    """Where the sides count different queries, a gate holds by what both have only if that is nearly all."""
+    n, aside = case.side.scores.n, len(case.aside)
+    if verdict.status not in ("passed", "weak") or n >= _COMPARED * (n + aside):
+        return verdict
+    what = definition(case.gate.measure.name).common
+    inner = case.gate.measure.inner
+    reason = (
+        f"only {n:,} of the {counted(n + aside, 'query', 'queries')} that have {what} on either side have one on both, "
+        f"and {100 * _COMPARED:g} % are needed: on those {verdict.reason}"
+        + (f"; gate {inner}, which counts them all" if inner is not None else "")
+    )
+    return replace(verdict, status="inconclusive", reason=reason)
 
 
 def all_judged(verdict: Verdict, case: Case) -> Verdict:

@@ -24,10 +24,9 @@ from pytest_retrieval_eval.labels.source import is_pooled
 from pytest_retrieval_eval.measures.access import ACCESS
 from pytest_retrieval_eval.measures.evaluate import evaluate
 from pytest_retrieval_eval.measures.evidence import SPANS, is_labelled, words_for
-from pytest_retrieval_eval.measures.lift import STAGES, ends, reads_stages
+from pytest_retrieval_eval.measures.lift import STAGES, reads_stages
 from pytest_retrieval_eval.measures.names import Measure
-from pytest_retrieval_eval.measures.registry import aggregate, reads
-from pytest_retrieval_eval.stats.tolerance import TOLERANCE
+from pytest_retrieval_eval.measures.registry import aggregate, definition, reads
 from pytest_retrieval_eval.wording import counted, listed, shown
 
 if TYPE_CHECKING:
@@ -232,22 +231,9 @@ def measure_side(opened: Opened, labels: Labels, measure: Measure, options: Opti
         dataset, run, measure, evaluation, select, where, label, judged_at, opened.failed, labels, options.unit, given
     )
     _refuse_empty(side)
-    notes = (*(_cut_lists(side) if options.unit else ()), *(_without_gap(side) if measure.name == "lift" else ()))
+    own = definition(measure.name).notes
+    notes = (*(_cut_lists(side) if options.unit else ()), *(own(evaluation, measure) if own is not None else ()))
     return replace(side, notes=notes) if notes else side
-
-
-def _without_gap(side: Side) -> tuple[str, ...]:
-    """The queries that lift does not see: no order was better than the one before, so that they could only lose."""
-    ranks, measure = side.evaluation.ranks, side.measure
-    inner = side.evaluation.scores(measure.inner or measure)
-    known = set(side.scores.query_ids)
-    before = dict(zip(side.evaluation.qrels.query_ids, ends(ranks, measure)[0].tolist(), strict=True))
-    aside = [query for query in inner.query_ids if query not in known]
-    if not aside:
-        return ()
-    worse = [query for query in aside if (inner.get(query) or 0.0) < before[query] - TOLERANCE]
-    them = f"{counted(len(aside), 'query', 'queries')} had no better order, and {'is' if len(aside) == 1 else 'are'}"
-    return (f"{them} left out" + (f": {len(worse)} of them got worse ({listed(worse)})" if worse else ""),)
 
 
 def _stages(opened: Opened) -> Mapping[str, Run] | None:

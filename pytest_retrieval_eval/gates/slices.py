@@ -16,38 +16,43 @@ from pytest_retrieval_eval.wording import counted, listed, shown
 _ORDER: tuple[Status, ...] = ("failed", "inconclusive", "weak", "passed", "updated")
 
 
-def slice_queries(side: Side, options: Options) -> list[tuple[str, frozenset[str]]]:
-    """``tag=value`` and its counted queries, for every value that any of them has.
+def slice_queries(
+    side: Side, options: Options, aside: frozenset[str] = frozenset()
+) -> list[tuple[str, frozenset[str], frozenset[str]]]:
+    """``tag=value``, its counted queries and all of its queries, for every value that any counted one has.
 
-    A list is all of its values: such a query stands in several slices. An unknown tag, and slices that are
-    all below ``min_n``, are a ``GateError``.
+    A list is all of its values: such a query stands in several slices. An unknown tag, slices that are all below
+    ``min_n``, and one that would be large enough, but has nothing except queries of ``aside``, are a ``GateError``.
     """
-    found = _slices(side, options)
+    every = _slices(side, options)
+    found = [each for each in every if each[1]]
     tag = shown(str(options.by), 40)
     if not found:
         raise GateError(
             f"by={tag!r}: none of the {counted(side.scores.n, 'counted query', 'counted queries')} of "
             f"{shown(side.dataset.name)} has a value of this tag; nothing can be sliced"
         )
-    name, largest = max(found, key=lambda each: len(each[1]))
+    name, largest, _ = max(found, key=lambda each: len(each[1]))
     if len(largest) < options.min_n:
         raise GateError(
             f"by={tag!r}: every slice has fewer than {counted(options.min_n, 'counted query', 'counted queries')} "
             f"(the largest, {name}, has {len(largest)}), so that none decides anything; lower min_n, or leave by out"
         )
+    for name, ids, all_of_it in every:
+        if not ids and len(lost := aside & all_of_it) >= options.min_n:
+            raise GateError(
+                f"by={tag!r}: none of the {counted(len(lost), 'query', 'queries')} of {name} that count on one side "
+                f"counts on both ({listed(sorted(lost))}), so that nothing of this slice can be compared"
+            )
     return found
 
 
-def _slices(side: Side, options: Options) -> list[tuple[str, frozenset[str]]]:
+def _slices(side: Side, options: Options) -> list[tuple[str, frozenset[str], frozenset[str]]]:
     tag, queries = str(options.by), side.dataset.queries
     counted_ids = frozenset(side.scores.query_ids)
     parts = queries.parts_of(tag)
     names = value_names(tag, map(json.loads, parts))
-    return [
-        (name, ids)
-        for name, every in zip(names, parts.values(), strict=True)
-        if (ids := counted_ids.intersection(every))
-    ]
+    return [(name, counted_ids.intersection(every), every) for name, every in zip(names, parts.values(), strict=True)]
 
 
 def sliced(side: Side, name: str, ids: frozenset[str]) -> Side:
@@ -61,7 +66,7 @@ def slice_notes(side: Side, options: Options) -> list[str]:
     """The queries that stand in no slice, and those that stand in several."""
     tag, notes = shown(str(options.by), 40), []
     times = dict.fromkeys(side.scores.query_ids, 0)
-    for _, ids in _slices(side, options):
+    for _, ids, _ in _slices(side, options):
         for query_id in ids:
             times[query_id] += 1
     without = [query_id for query_id, n in times.items() if n == 0]

@@ -19,10 +19,12 @@ from pytest_retrieval_eval.measures.nested import score
 from pytest_retrieval_eval.measures.ranks import Bools, Floats, JudgedRanks, judged_ranks
 from pytest_retrieval_eval.measures.registry import Definition, Parameter
 from pytest_retrieval_eval.stats.tolerance import TOLERANCE
+from pytest_retrieval_eval.wording import counted, listed
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.qrels import Qrels
     from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.measures.evaluate import Evaluation
 
 STAGES = "stages"
 
@@ -113,7 +115,7 @@ def lift(ranks: JudgedRanks, measure: Measure) -> Floats:
     if len(beyond):
         row = int(beyond[0])
         raise GateError(
-            f"{measure}: for {len(beyond)} {'query' if len(beyond) == 1 else 'queries'} the run is better than any "
+            f"{measure}: for {counted(len(beyond), 'query', 'queries')} the run is better than any "
             f"order of what the stage {measure.get('from')} returned (the first is "
             f"{tables_of(ranks, measure).qrels.query_ids[row]}: {after[row]:.3f} above {ceiling[row]:.3f}), so that it "
             "has documents from elsewhere: lift is about a stage that orders what it is given"
@@ -122,6 +124,26 @@ def lift(ranks: JudgedRanks, measure: Measure) -> Floats:
     share = np.divide(after - before, gap, out=np.zeros(len(gap)), where=gap > TOLERANCE)
     limited: Floats = np.clip(share, -1.0, 1.0)
     return limited
+
+
+def without_gap(evaluation: Evaluation, measure: Measure) -> tuple[str, ...]:
+    """The queries that lift does not see: no order was better than the one before, so that they could only lose."""
+    inner = evaluation.scores(_inner(measure))
+    known = set(evaluation.scores(measure).query_ids)
+    ids = evaluation.qrels.query_ids
+    before, ceiling = (dict(zip(ids, end.tolist(), strict=True)) for end in ends(evaluation.ranks, measure))
+    aside = [query for query in inner.query_ids if query not in known]
+    if not aside:
+        return ()
+    nothing = [query for query in aside if ceiling[query] <= TOLERANCE]
+    worse = [query for query in aside if (inner.get(query) or 0.0) < before[query] - TOLERANCE]
+    parts = []
+    if nothing:
+        parts.append(f"the stage {measure.get('from')} has nothing for {len(nothing)} of them ({listed(nothing)})")
+    if worse:
+        parts.append(f"{len(worse)} of them got worse ({listed(worse)})")
+    them = f"{counted(len(aside), 'query', 'queries')} had no better order, and {'is' if len(aside) == 1 else 'are'}"
+    return (f"{them} left out" + (f": {', '.join(parts)}" if parts else ""),)
 
 
 register_evidence(STAGES, staged, "labels of documents and the runs of stages", labelled=True)
@@ -140,6 +162,8 @@ MEASURES = (
             "pool": Parameter("how many of that stage's documents are reordered", np.inf, number=True, above=0.0),
         },
         counts=has_gap,
+        common="a gap",
+        notes=without_gap,
         no_counts="no other order of the documents that the stage before returned would be better.",
         low=-1.0,
         reads=STAGES,

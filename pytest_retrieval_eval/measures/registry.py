@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from pytest_retrieval_eval.measures.evaluate import Evaluation
     from pytest_retrieval_eval.measures.names import Measure
     from pytest_retrieval_eval.measures.ranks import JudgedRanks
     from pytest_retrieval_eval.stats.resampled import Statistic
@@ -33,6 +34,7 @@ Expected: TypeAlias = "Callable[[JudgedRanks, Measure], NDArray[np.float64] | No
 Extremes: TypeAlias = "Callable[[JudgedRanks, Measure], tuple[NDArray[np.float64], NDArray[np.float64]] | None]"
 Table: TypeAlias = "Callable[[JudgedRanks, Measure], JudgedRanks]"
 Aggregate: TypeAlias = Literal["mean", "sum", "geometric mean", "statistic"]
+Notes: TypeAlias = "Callable[[Evaluation, Measure], tuple[str, ...]]"
 Classes: TypeAlias = "Callable[[JudgedRanks, Measure], NDArray[np.float64]]"
 
 NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?")
@@ -92,6 +94,10 @@ class Definition:
 
     ``no_counts`` says why no query may count for the measure, where ``counts`` has a reason of its own.
 
+    ``common`` says what a query needs to count where that hangs on the run, such as ``a gap``: two runs then count
+    different queries, and are compared over those that have it in both. ``notes`` are sentences on what the measure
+    did not see of a run.
+
     ``reads`` is the kind of evidence that the table is of: ``ranks``, the ranks of judged documents, or another
     that ``register_evidence`` knows, such as ``spans``.
 
@@ -125,6 +131,8 @@ class Definition:
     high: float = 1.0
     reads: str = RANKS
     no_counts: str = ""
+    common: str = ""
+    notes: Notes | None = None
     statistic: Statistic | None = None
     classes: Classes | None = None
     extreme: bool = False

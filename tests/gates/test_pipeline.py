@@ -149,6 +149,7 @@ def test_lift_is_compared_over_the_queries_with_a_gap_on_both_sides():
     bench = PipelineBench(gold, {**now, "q0": rich["q0"]}, then, stages={"fused": now}, old_stages={"fused": then})
     verdict = bench.decide("lift(mrr, from=fused) >= baseline")
     assert (verdict.n, verdict.value, verdict.reference) == (1, 1.0, 0.0)
+    assert verdict.status == "inconclusive"
     (note,) = [note for note in verdict.notes if "gap on both sides" in note]
     assert "1 query has a gap in run candidate alone (q1); 1 query has a gap in baseline main alone (q2)" in note
     worse = PipelineBench(gold, now, {**then, "q0": rich["q0"]}, stages={"fused": now}, old_stages={"fused": then})
@@ -158,6 +159,53 @@ def test_lift_is_compared_over_the_queries_with_a_gap_on_both_sides():
     )
     with pytest.raises(GateError, match="none has one on both sides: gate it with a fixed target"):
         none.decide("lift(mrr, from=fused) >= baseline - 1")
+
+
+def first_stage_that_loses(n, lost, tags=lambda i: {}):
+    """A reranker that does well on n queries, as before; the first stage now returns nothing for the first ``lost``."""
+    gold = {f"q{i:02}": {f"g{i:02}": 1} for i in range(n)}
+    queries = {query: {"text": query, "tags": tags(i)} for i, query in enumerate(gold)}
+    dataset = Dataset.of(queries=queries, qrels=gold, name="pipeline")
+    before = {query: ["x", f"g{query[1:]}"] for query in gold}
+    after = {query: [f"g{query[1:]}", "x"] for query in gold}
+    gone = {query: ["x"] for query in list(gold)[:lost]}
+    return PipelineBench(
+        dataset, {**after, **gone}, after, stages={"fused": {**before, **gone}}, old_stages={"fused": before}
+    )
+
+
+def test_a_first_stage_that_loses_documents_makes_no_green_gate_on_lift():
+    gate = "lift(ndcg@10, from=fused) >= baseline"
+    verdict = first_stage_that_loses(50, 48).decide(gate)
+    assert (verdict.status, verdict.n) == ("inconclusive", 2)
+    assert verdict.reason.startswith(
+        "only 2 of the 50 queries that have a gap on either side have one on both, and 80 % are needed: on those "
+    )
+    assert verdict.reason.endswith("gate ndcg@10, which counts them all")
+    assert "48 queries had no better order, and are left out: the stage fused has nothing for 48 of them" in " ".join(
+        verdict.notes
+    )
+    with pytest.raises(GateFailure, match="INCONCLUSIVE"):
+        first_stage_that_loses(50, 48).check(gate)
+    assert [first_stage_that_loses(50, lost).decide(gate).status for lost in (0, 10, 11)] == [
+        "weak",
+        "weak",
+        "inconclusive",
+    ]
+    # A gate that does not hold on what both have has failed.
+    bench = first_stage_that_loses(50, 48)
+    assert bench.decide("lift(ndcg@10, from=fused) >= baseline + 0.1").status == "failed"
+
+
+def test_a_slice_that_the_first_stage_loses_is_not_passed_over():
+    gate, hard = "lift(ndcg@10, from=fused) >= baseline", lambda i: {"type": "hard" if i < 12 else "easy"}
+    # 8 of 12 hard queries are left: fewer than a slice needs, and they decide all the same, as they would have done.
+    verdict = first_stage_that_loses(100, 4, hard).decide(gate, by="type")
+    assert {part.slice: part.status for part in verdict.slices} == {"type=hard": "inconclusive", "type=easy": "weak"}
+    assert verdict.status == "inconclusive"
+    assert first_stage_that_loses(100, 2, hard).decide(gate, by="type").status == "weak"
+    with pytest.raises(GateError, match="none of the 12 queries of type=hard that count on one side counts on both"):
+        first_stage_that_loses(100, 12, hard).decide(gate, by="type")
 
 
 def test_lift_needs_labels_of_what_the_stage_before_returned():
