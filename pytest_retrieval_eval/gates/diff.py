@@ -19,6 +19,7 @@ from pytest_retrieval_eval.gates.accessdiff import access_moves, reads_access
 from pytest_retrieval_eval.gates.side import Side, cutoff_of
 from pytest_retrieval_eval.gates.spandiff import reads_spans, with_spans
 from pytest_retrieval_eval.gates.verdict import Move, QueryDiff, builtin
+from pytest_retrieval_eval.measures.nested import reads_degrees
 from pytest_retrieval_eval.measures.registry import definition
 from pytest_retrieval_eval.stats.tolerance import TOLERANCE
 from pytest_retrieval_eval.wording import counted, shown
@@ -203,8 +204,9 @@ def level_of(side: Side) -> float:
     inner = side.measure.innermost
     if inner.name in ("judged", "unjudged"):
         return -np.inf
-    # What is graded gains from the smallest positive grade on.
-    return inner.rel if definition(inner.name).binary else float(np.nextafter(0.0, 1.0))
+    # What is graded, or reads degrees, gains from the smallest positive grade on.
+    levelled = definition(inner.name).binary and not reads_degrees(side.evaluation.ranks, inner)
+    return inner.rel if levelled else float(np.nextafter(0.0, 1.0))
 
 
 def ranks_in(side: Side) -> Ranks:

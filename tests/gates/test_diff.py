@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_retrieval_eval.collection.dataset import Dataset
+from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.gates import diff
 from pytest_retrieval_eval.gates.verdict import Move
@@ -58,6 +59,19 @@ def test_worst_first_with_what_moved_and_what_came():
     assert worst.moves == (Move("hr-badges", 3.0, 2, 4, "Badges and access"),)
     assert worst.intruders == (Move("it-printing", 0.0, None, 1, "Printing"),)
     assert worst.looked_up
+
+
+@pytest.mark.parametrize("text", ["hit@1 >= baseline", "mrr >= baseline", "hit@1 >= 0.5"])
+def test_on_the_unit_scale_a_document_of_any_degree_is_one_that_was_lost(text):
+    degrees = Qrels.of({"q1": {"half": 0.5, "none": 0.0}}, scale="unit")
+    bench = MemoryBench(Dataset.of(qrels=degrees, name="degrees"), {"q1": ["none", "half"]}, {"q1": ["half", "none"]})
+    verdict = bench.decide(text)
+    (query,) = verdict.queries
+    assert (query.after, query.moves) == (
+        0.25 if "mrr" in text else 0.0,
+        (Move("half", 0.5, None if verdict.baseline is None else 1, 2),),
+    )
+    assert [move.doc_id for move in query.intruders] == ["none"]
 
 
 def test_a_measure_of_order_tells_what_fell_left_and_rose():
