@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pytest_retrieval_eval.cli.console import Console, json_text
 from pytest_retrieval_eval.cli.inputs import named_measures, parse_where, read_collection, read_runs, select_queries
 from pytest_retrieval_eval.collection.run import Run
-from pytest_retrieval_eval.reports.configurations import FORMATS
+from pytest_retrieval_eval.reports.configurations import latex, markdown
 from pytest_retrieval_eval.studies.compare_all import compare_all
 from pytest_retrieval_eval.studies.thresholds import threshold_report
 
@@ -28,8 +28,12 @@ def compare_runs(arguments: argparse.Namespace, console: Console) -> int:
         correction=arguments.correction,
         alpha=arguments.alpha,
         allow_failures=arguments.allow_failures,
+        allow_stale=arguments.allow_stale,
     )
-    console.write(json_text(found.to_dict()) + "\n" if arguments.json else FORMATS[arguments.format](found))
+    if arguments.json:
+        console.write(json_text(found.to_dict()) + "\n")
+    else:
+        console.write(latex(found) if arguments.latex else markdown(found))
     return 0
 
 

@@ -159,7 +159,7 @@ def _say_filled(filled: Filled, cache: ReadingCache, console: Console) -> None:
         console.say(f"and {len(filled.failures) - _LISTED} more without a grade")
     if filled.failures:
         console.say(f"{failed} got no grade, and {'is' if len(filled.failures) == 1 else 'are'} asked for next time")
-    if cache.clients and cache.mode == "rw" and any(failure.outcome != "error" for failure in filled.failures):
+    if cache.clients and cache.cache_mode == "rw" and any(failure.outcome != "error" for failure in filled.failures):
         console.note(
             "a reply that states no grade is kept, and read again next time; --cache-mode refresh asks for another one"
         )
@@ -253,11 +253,11 @@ def _judge(arguments: argparse.Namespace, cache: ReadingCache | None) -> tuple[J
             f"there is no judge: write its settings into {Path(arguments.judgments) / JUDGE} (such as url, model, "
             "prompt), or name a file of them, or MODULE:NAME, with --judge"
         )
-    given_caps = {name: getattr(arguments, f"max_{name}", None) for name in ("calls", "tokens", "cost")}
+    given_caps = {name: getattr(arguments, f"budget_{name}", None) for name in ("calls", "tokens", "cost")}
     caps = {name: value for name, value in given_caps.items() if value is not None}
     if not is_settings_file(given):
         if caps:
-            raise SettingsError(f"--max-{next(iter(caps))} goes with a file of settings, and --judge is {given}")
+            raise SettingsError(f"--budget-{next(iter(caps))} goes with a file of settings, and --judge is {given}")
         for name in ("cache", "cache_mode"):
             if getattr(arguments, name, None) is not None:
                 option = "--" + name.replace("_", "-")

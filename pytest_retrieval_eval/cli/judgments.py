@@ -47,8 +47,8 @@ def show(arguments: argparse.Namespace, console: Console) -> int:
     store = Judgments.open(
         arguments.judgments, judged_by=arguments.judged_by or (), contradictions=arguments.contradictions
     )
-    if arguments.query is not None:
-        for key, grade in store.grades(arguments.query).items():
+    if arguments.query_id is not None:
+        for key, grade in store.grades(arguments.query_id).items():
             console.write("\t".join((key[0], key[2], f"{grade.grade:g}", grade.source, key[1], key[3])) + "\n")
         return 0
     for name, kept in store.judges.items():
@@ -94,7 +94,7 @@ def worksheet(arguments: argparse.Namespace, console: Console) -> int:
 def import_(arguments: argparse.Namespace, console: Console) -> int:
     """Labels of people, from a worksheet, a table or qrels."""
     dataset = None if arguments.dataset is None else Dataset.read(arguments.dataset, split=arguments.split)
-    rows, empty = read_labels(arguments.file, dataset, part=arguments.part, by=arguments.by or arguments.name)
+    rows, empty = read_labels(arguments.file, dataset, part=arguments.part, who=arguments.who or arguments.name)
     if not rows:
         raise SettingsError(f"{arguments.file}: no row has a grade ({counted(empty, 'row')} without)")
     store = Judgments(arguments.judgments)

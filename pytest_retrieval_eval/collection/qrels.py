@@ -133,7 +133,7 @@ class Qrels:
     @classmethod
     def of(
         cls,
-        judgments: Any,
+        qrels: Any,
         *,
         source: str = "qrels",
         scale: Scale = "levels",
@@ -147,19 +147,19 @@ class Qrels:
         usual names (``query_id``, ``doc_id``, ``grade`` and their kin); ``columns`` may say which is the
         ``query``, the ``document``, the ``grade``.
         """
-        if not isinstance(judgments, Mapping):
+        if not isinstance(qrels, Mapping):
             from pytest_retrieval_eval.collection.frames import frame_table, is_frame
 
-            if is_frame(judgments):
-                return _of_table(frame_table(judgments, source), columns, scale, False)
-            raise DataError(f"qrels are {excerpt(judgments)}; expected a mapping from query to {{document: grade}}")
+            if is_frame(qrels):
+                return _of_table(frame_table(qrels, source), columns, scale, False)
+            raise DataError(f"qrels are {excerpt(qrels)}; expected a mapping from query to {{document: grade}}")
         if columns is not None:
             raise DataError("columns are named for tables alone, and a mapping has none")
         builder = QrelsBuilder(source, scale, False)
-        plain = _plain(judgments)
+        plain = _plain(qrels)
         if plain is not None:
-            return cls(tuple(judgments), *plain, source, scale)
-        for query_id, judged in judgments.items():
+            return cls(tuple(qrels), *plain, source, scale)
+        for query_id, judged in qrels.items():
             builder.add_query(query_id, judged, source)
         return builder.done()
 

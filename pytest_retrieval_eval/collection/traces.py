@@ -173,16 +173,16 @@ class Traces(Mapping[str, "tuple[Call, ...]"]):
         return cls.of({query: _llamaindex(each, f"query {query!r}") for query, each in events.items()}, name=name)
 
     @classmethod
-    def of_spans(cls, spans: object, *, query_key: str = "query_id", name: str = "") -> Traces:
-        """Traces of OpenTelemetry's spans with the attributes of OpenInference, as OTLP's JSON has them, or as a list
-        of spans.
+    def of_opentelemetry(cls, records: object, *, query_key: str = "query_id", name: str = "") -> Traces:
+        """Traces of OpenTelemetry's records (it calls them spans) with the attributes of OpenInference, as OTLP's JSON
+        has them, or as a list.
 
         A trace is that of the query that an attribute ``query_key`` of any of its spans names. Its calls are the spans
         whose ``openinference.span.kind`` is RETRIEVER, by their start: ``input.value`` is the question, and
         ``retrieval.documents.N.document.id`` and ``.score`` are the hits.
         """
         by_trace: dict[str, list[tuple[Mapping[str, Any], dict[str, Any]]]] = {}
-        for span in _otlp(spans):
+        for span in _otlp(records):
             trace = span.get("traceId") or span.get("trace_id")
             if not isinstance(trace, str) or not trace:
                 raise DataError(f"the span {excerpt(dict(span))} has no traceId")

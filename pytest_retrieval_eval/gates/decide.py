@@ -58,7 +58,7 @@ from pytest_retrieval_eval.gates.verdict import Interval, QueryDiff, Status, Ver
 from pytest_retrieval_eval.gates.weakness import CANNOT_FAIL, cannot_fail, deciding_level, loss_range, weakness
 from pytest_retrieval_eval.measures.access import ACCESS
 from pytest_retrieval_eval.measures.evidence import TIMES
-from pytest_retrieval_eval.measures.registry import reads, unit
+from pytest_retrieval_eval.measures.registry import measured_in, reads
 from pytest_retrieval_eval.stats.means import mean
 from pytest_retrieval_eval.stats.tolerance import TOLERANCE
 from pytest_retrieval_eval.wording import counted, shown
@@ -195,7 +195,7 @@ def _common(case: Case) -> dict[str, Any]:
         "decides": case.decides,
         "n": scores.n,
         "value": side.mean,
-        "measured_in": unit(gate.measure),
+        "measured_in": measured_in(gate.measure),
         "cutoff": cutoff_of(gate.measure),
         "judged_k": side.judged_at.cutoff if side.by_judgment else None,
         "provenance": _provenance(case) if getattr(case.bench, "provenance", False) and not case.slice else {},
@@ -246,7 +246,7 @@ def _against_number(case: Case, target: float, also: Side | None) -> Verdict:
         **_common(case),
         **sides(side, None),
         status=status,
-        reason=mean_reason(gate.operator, side.mean, target, counted_in=unit(gate.measure)),
+        reason=mean_reason(gate.operator, side.mean, target, counted_in=measured_in(gate.measure)),
         target=target,
         interval=_interval(interval),
         worse=low,

@@ -11,7 +11,7 @@ from pytest_retrieval_eval.errors import SettingsError, did_you_mean
 from pytest_retrieval_eval.gates.options import Options
 from pytest_retrieval_eval.gates.target import OperandError, Reference, Target, baseline, real_number
 from pytest_retrieval_eval.measures.names import Measure
-from pytest_retrieval_eval.measures.registry import unit
+from pytest_retrieval_eval.measures.registry import measured_in
 from pytest_retrieval_eval.wording import number, shown
 
 Operator = Literal[">=", ">", "<=", "<"]
@@ -60,7 +60,7 @@ class Gate:
             object.__setattr__(self, "target", real_number(self.target, f"what {self.measure} is compared with"))
 
     def __str__(self) -> str:
-        counted_in = unit(self.measure)
+        counted_in = measured_in(self.measure)
         target = self.target.text(counted_in) if isinstance(self.target, Target) else number(self.target) + counted_in
         return f"{self.measure} {self.operator} {target}"
 
@@ -98,7 +98,7 @@ class Gate:
         if re.match(r"[-+.\d]|baseline\b|against\b", left):
             _refuse(text, f"the measure stands on the left; {_EXAMPLE}")
         measure = Measure.parse(left)
-        return cls(measure, operator, _target(right, text, unit(measure)), options or Options.of(**keywords))
+        return cls(measure, operator, _target(right, text, measured_in(measure)), options or Options.of(**keywords))
 
 
 def _comparisons(text: str) -> list[tuple[str, int, int]]:

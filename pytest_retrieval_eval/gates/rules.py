@@ -13,7 +13,7 @@ from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.gates.corrections import Adjustment
 from pytest_retrieval_eval.gates.gate import Gate
 from pytest_retrieval_eval.gates.target import Target
-from pytest_retrieval_eval.measures.registry import bounds, unit
+from pytest_retrieval_eval.measures.registry import bounds, measured_in
 from pytest_retrieval_eval.measures.summaries import MEAN, Summary
 from pytest_retrieval_eval.stats.paired import PairedTest
 from pytest_retrieval_eval.stats.tolerance import TOLERANCE
@@ -102,7 +102,7 @@ def check_rule(gate: Gate) -> None:
     if rule == "noninferior" and -_sign(gate) * target.offset <= 0 and not _has_slack(gate, target):
         plain = Target(target.reference, target.factor)
         sign = "-" if _sign(gate) > 0 else "+"
-        example = "5ms" if unit(gate.measure) else "0.01"
+        example = "5ms" if measured_in(gate.measure) else "0.01"
         raise GateError(
             f"{gate}: rule='noninferior' needs a margin above 0, the loss that would not matter: write "
             f"{gate.measure} {gate.operator} {plain} {sign} {example}. Without one, rule='each' forbids any "
@@ -186,13 +186,13 @@ def _aside(comparison: Comparison) -> str:
     target = comparison.gate.target
     if not isinstance(target, Target) or (target.factor == 1.0 and not target.offset):
         return ""
-    counted_in = unit(comparison.gate.measure)
+    counted_in = measured_in(comparison.gate.measure)
     return f" ({target.reference} {in_unit(counted_in, comparison.reference, comparison.target)[0]})"
 
 
 def _mean(comparison: Comparison) -> Ruling:
     operator = comparison.gate.operator
-    counted_in = unit(comparison.gate.measure)
+    counted_in = measured_in(comparison.gate.measure)
     reason = mean_reason(operator, comparison.value, comparison.target, _aside(comparison), counted_in)
     return Ruling(holds(operator, comparison.value, comparison.target), reason)
 
@@ -211,7 +211,7 @@ def _noninferior(comparison: Comparison) -> Ruling:
     strict = comparison.gate.operator in (">", "<")
     fine = low > -margin + TOLERANCE if strict else low >= -margin - TOLERANCE
     bound, limit = comparison.sign * low, -comparison.sign * margin
-    left, right = (signed(text) for text in in_unit(unit(comparison.gate.measure), bound, limit))
+    left, right = (signed(text) for text in in_unit(measured_in(comparison.gate.measure), bound, limit))
     side = "lower" if comparison.sign > 0 else "upper"
     within = "lies within" if fine else "lies beyond"
     reason = (
@@ -272,7 +272,7 @@ def _each(comparison: Comparison) -> Ruling:
     d, margin = comparison.differences, comparison.margin
     broken = d <= -margin + TOLERANCE if strict else d < -margin - TOLERANCE
     n, allow = int(broken.sum()), comparison.gate.options.allow
-    counted_in = unit(comparison.gate.measure)
+    counted_in = measured_in(comparison.gate.measure)
     verb = "lose" if comparison.sign > 0 else "rise"
     if strict:
         what = f"do not {'gain' if comparison.sign > 0 else 'fall'}" + (

@@ -20,7 +20,7 @@ from pytest_retrieval_eval.gates.side import (
 )
 from pytest_retrieval_eval.gates.verdict import Status
 from pytest_retrieval_eval.measures.names import Measure
-from pytest_retrieval_eval.measures.registry import bounds, unit
+from pytest_retrieval_eval.measures.registry import bounds, measured_in
 from pytest_retrieval_eval.stats.tolerance import TOLERANCE
 from pytest_retrieval_eval.wording import counted
 
@@ -73,7 +73,7 @@ def weakness(comparison: Comparison, detectable: float | None, bench: Bench) -> 
     # Golden queries are looked at one by one: a drop of their mean is not what the rule is about.
     if comparison.gate.options.rule == "each" or detectable is None:
         return "passed", []
-    counted_in = unit(comparison.gate.measure)
+    counted_in = measured_in(comparison.gate.measure)
     limit = max(comparison.margin, float(getattr(bench, "weak_drop", WEAK_DROP)))
     if not np.isfinite(bounds(comparison.gate.measure)[1]):
         # What has no largest value is seen in parts of itself, and what the factor allows is no loss.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SAMPLE, NOT_RELEVANT = 100, 50
 _SHEET = ("query_id", "query", "doc_id", "title", "text", "query_hash", "document_hash", "weight", "grade")
-_ROWS = ("source", "query_id", "query_hash", "doc_id", "document_hash", "grade", "at", "by", "part", "weight")
+_ROWS = ("source", "query_id", "query_hash", "doc_id", "document_hash", "grade", "at", "who", "part", "weight")
 _NEEDED = ("query_id", "doc_id", "grade")
 _NAMED = 5
 
@@ -84,7 +84,7 @@ def write_worksheet(
 
 
 def read_labels(
-    path: PathLike, dataset: Dataset | None = None, *, part: str | None = None, by: str = ""
+    path: PathLike, dataset: Dataset | None = None, *, part: str | None = None, who: str = ""
 ) -> tuple[list[Judgment], int]:
     """The labels in a worksheet, another table with query_id, doc_id and grade, or qrels; and how many rows have none.
 
@@ -93,7 +93,7 @@ def read_labels(
     text = decode(read_bytes(path), path)
     lines = _table(path, text)
     if lines is None:
-        return _of_qrels(path, dataset, part, by), 0
+        return _of_qrels(path, dataset, part, who), 0
     rows = [(lines.line_num, row) for row in lines]
     graded = [(number, row) for number, row in rows if (row["grade"] or "").strip()]
     asked = {(str(row["query_id"]), str(row["doc_id"])) for _, row in graded if not row.get("document_hash")}
@@ -118,7 +118,7 @@ def read_labels(
                 hashes[1],
                 grade,
                 at,
-                by,
+                who,
                 part,
                 w=_number(weight, where, "weight") if weight else None,
             )
@@ -135,7 +135,7 @@ def export_rows(path: PathLike, judgments: Judgments) -> int:
             if row.r:
                 continue
             texts = {"source": name, "query_id": row.q, "query_hash": row.qh, "doc_id": row.d, "document_hash": row.dh}
-            given = {"grade": f"{row.g:g}", "at": row.at, "by": row.by, "part": row.part or ""}
+            given = {"grade": f"{row.g:g}", "at": row.at, "who": row.who, "part": row.part or ""}
             rows.append({**texts, **given, "weight": "" if row.w is None else f"{row.w:g}"})
     _write(path, _ROWS, rows)
     return len(rows)
@@ -175,13 +175,13 @@ def _table(path: PathLike, text: str) -> csv.DictReader[str] | None:
     return lines
 
 
-def _of_qrels(path: PathLike, dataset: Dataset | None, part: str | None, by: str) -> list[Judgment]:
+def _of_qrels(path: PathLike, dataset: Dataset | None, part: str | None, who: str) -> list[Judgment]:
     qrels = Qrels.read(path)
     pairs = {(query, doc): grade for query, judged in qrels.to_dict().items() for doc, grade in judged.items()}
     known = _today(path, pairs, dataset)
     at = now()
     return [
-        Judgment(query, known[query, doc][0], doc, known[query, doc][1], grade, at, by, part)
+        Judgment(query, known[query, doc][0], doc, known[query, doc][1], grade, at, who, part)
         for (query, doc), grade in pairs.items()
     ]
 

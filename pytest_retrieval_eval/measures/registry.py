@@ -104,7 +104,7 @@ class Definition:
     ``statistic`` is what the values of the queries make together where ``aggregate`` is ``statistic``, such as a
     percentile: of samples as rows, and of the class that ``classes`` gives each query, one number a row. Intervals and
     paired tests then resample it. ``extreme`` says that it hangs on one query alone, so that there are no intervals.
-    ``unit`` is what a value is counted in (``ms``); in the text of a gate numbers then have one.
+    ``measured_in`` is what a value is counted in (``ms``); in the text of a gate numbers then have one.
     """
 
     name: str
@@ -136,7 +136,7 @@ class Definition:
     statistic: Statistic | None = None
     classes: Classes | None = None
     extreme: bool = False
-    unit: str = ""
+    measured_in: str = ""
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -348,9 +348,9 @@ def aggregate(measure: Measure) -> tuple[Aggregate, Measure]:
     )
 
 
-def unit(measure: Measure) -> str:
+def measured_in(measure: Measure) -> str:
     """What a value of the measure is counted in; empty for a share or a number."""
-    return definition(measure.innermost.name).unit
+    return definition(measure.innermost.name).measured_in
 
 
 def floor(measure: Measure) -> float:

@@ -201,7 +201,7 @@ def _of_column(name: str, score: Score, unit: str, what: str) -> Iterator[Defini
         falls=True,
         high=math.inf,
         reads=TIMES,
-        unit=unit,
+        measured_in=unit,
     )
     yield of_column(f"{name}.mean", f"{what}, on average", "the seconds and cost of each query in a run")
     for p in PERCENTILES:

@@ -100,7 +100,7 @@ class CachedReader:
     def notes(self) -> list[str]:
         """What the user should know: damage, readings of several library versions, a reader without an identity."""
         notes = list(self._cache.warnings)
-        if self._nameless and self._cache.mode != "off":
+        if self._nameless and self._cache.cache_mode != "off":
             notes.append("the reader has no identity: its readings are not kept, and are made again in each session")
         versions: tuple[Mapping[str, str], ...] = ()
         if self._identity is not None:
@@ -128,8 +128,8 @@ class CachedReader:
         if not places:
             return
         unique = list(places)
-        identity = self._identity if self._cache.mode == "off" else self.identity
-        if self._cache.mode == "off" or identity is None:
+        identity = self._identity if self._cache.cache_mode == "off" else self.identity
+        if self._cache.cache_mode == "off" or identity is None:
             self._nameless = identity is None
             self.counters.misses += len(unique)
             for number, reading in self._call(unique):
@@ -140,7 +140,7 @@ class CachedReader:
         found = self._cache.get_many(list(missing))
         self.counters.hits += len(found)
         self.counters.misses += len(missing) - len(found)
-        if self._cache.mode == "ro" and len(found) < len(missing):
+        if self._cache.cache_mode == "ro" and len(found) < len(missing):
             raise self._miss({key: item for key, item in missing.items() if key not in found}, len(missing))
         for key, reading in found.items():
             yield from ((place, reading) for place in places[missing.pop(key)])

@@ -70,7 +70,7 @@ def _local(settings: Mapping[str, object], root: Path, cache: ReadingCache) -> C
         identity = reader_from(settings, root=root).identity
     except AbsentReaderError as error:
         kept = identity_in(record)
-        if kept is None or cache.mode in ("refresh", "off"):
+        if kept is None or cache.cache_mode in ("refresh", "off"):
             raise
         cache.warnings.append(
             f"the model of the reader is not on this machine; what it read elsewhere is looked up ({error})"
@@ -78,7 +78,7 @@ def _local(settings: Mapping[str, object], root: Path, cache: ReadingCache) -> C
         return CachedReader(_Absent(error), cache, identity=kept)
 
     def make() -> Reader:
-        if identity is not None and cache.mode in ("rw", "refresh"):
+        if identity is not None and cache.cache_mode in ("rw", "refresh"):
             remember(record, identity)
         return reader_from(settings, root=root)
 

@@ -91,8 +91,8 @@ class CacheStats:
 class ReadingCache:
     """The readings in a folder, which is made at the first write.
 
-    ``mode`` is ``rw``; ``ro``: nothing is read by a model or written, and a miss is an error; ``refresh``: what was
-    made before ``since`` (now) is made anew; ``off``: nothing is looked up or kept. What its user should know is
+    ``cache_mode`` is ``rw``; ``ro``: nothing is read by a model or written, and a miss is an error; ``refresh``: what
+    was made before ``since`` (now) is made anew; ``off``: nothing is looked up or kept. What its user should know is
     appended to ``warnings``.
 
     >>> import tempfile
@@ -108,21 +108,21 @@ class ReadingCache:
     def __init__(
         self,
         path: str | os.PathLike[str],
-        mode: Mode = "rw",
+        cache_mode: Mode = "rw",
         *,
         lease: float = LEASE,
         since: float | None = None,
         fill: str = FILL,
     ) -> None:
-        if mode not in MODES:
-            raise SettingsError(f"there is no cache mode {mode!r}; {did_you_mean(str(mode), MODES)}")
+        if cache_mode not in MODES:
+            raise SettingsError(f"there is no cache mode {cache_mode!r}; {did_you_mean(str(cache_mode), MODES)}")
         self.folder = Path(path)
-        self.mode: Mode = mode
+        self.cache_mode: Mode = cache_mode
         self.lease = lease
         self.fill = fill
         self.warnings: list[str] = []
         self.clients: list[CachedReader] = []  # the readers that this cache serves
-        self._since = (time.time() if since is None else since) if mode == "refresh" else 0.0
+        self._since = (time.time() if since is None else since) if cache_mode == "refresh" else 0.0
         self._damaged: set[str] = set()
         self._reader: tuple[Mapping[str, object], str, str] | None = None  # the last identity, its digest and JSON
         self._file = SqliteFile(
@@ -130,7 +130,7 @@ class ReadingCache:
             _SCHEMA,
             application=_APPLICATION,
             version=_VERSION,
-            read_only=mode == "ro",
+            read_only=cache_mode == "ro",
             warnings=self.warnings,
         )
 
@@ -151,10 +151,10 @@ class ReadingCache:
 
     def get_many(self, keys: Sequence[str]) -> dict[str, Reading]:
         """The readings that are there, by key. One that was damaged is not there, and a warning says so."""
-        if self.mode == "off" or not self._file.exists():
+        if self.cache_mode == "off" or not self._file.exists():
             return {}
         found, old = self._file.read(lambda connection: self._look(connection, keys))
-        if old and self.mode != "ro":
+        if old and self.cache_mode != "ro":
             with suppress(DataError):  # only gc wants to know; whoever cannot write hears of it when storing
                 now = time.time()
                 self._write(
@@ -172,7 +172,7 @@ class ReadingCache:
         """
         if not kept.reading.answered:
             raise ValueError(f"a reading with the status {kept.reading.status} is not kept")
-        if self.mode in ("ro", "off"):
+        if self.cache_mode in ("ro", "off"):
             return kept.reading
 
         def work(connection: sqlite3.Connection) -> Reading:
@@ -298,7 +298,7 @@ class ReadingCache:
 
     def versions(self, identity: Mapping[str, object]) -> tuple[Mapping[str, str], ...]:
         """Each set of library versions with which readings of this reader were made."""
-        if self.mode == "off" or not self._file.exists():
+        if self.cache_mode == "off" or not self._file.exists():
             return ()
         digest = identity_digest(identity)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -50,9 +49,6 @@ def latex(found: Configurations) -> str:
         cells = [_tex_value(found.cell(run, measure)) for measure in found.measures]
         lines.append(" & ".join([name, *cells]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
-
-
-FORMATS: dict[str, Callable[[Configurations], str]] = {"markdown": markdown, "latex": latex}
 
 
 def _how(found: Configurations) -> str:

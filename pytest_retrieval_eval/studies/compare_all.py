@@ -13,16 +13,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from pytest_retrieval_eval.collection.stale import current_spans
 from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean
 from pytest_retrieval_eval.measures.evaluate import evaluate
+from pytest_retrieval_eval.measures.evidence import SPANS
 from pytest_retrieval_eval.measures.names import Measure
-from pytest_retrieval_eval.measures.registry import aggregate, chain, reads, unit
+from pytest_retrieval_eval.measures.registry import aggregate, chain, measured_in, reads
 from pytest_retrieval_eval.stats.corrections import benjamini_hochberg, holm
 from pytest_retrieval_eval.studies.pareto import front
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
     from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.spans import Spans
     from pytest_retrieval_eval.measures.scores import Scores
 
 CORRECTIONS = {"holm": holm, "bh": benjamini_hochberg}
@@ -102,12 +105,14 @@ def compare_all(
     correction: Literal["holm", "bh", "none"] = "holm",
     alpha: float = 0.05,
     allow_failures: int = 0,
+    allow_stale: int = 0,
 ) -> Configurations:
     """Measure every run by every measure, test each pair, and find the Pareto front.
 
     ``select`` narrows the queries; ``pareto`` are the measures of the front (default: all of ``measures``).
-    ``correction`` is over the pairs of one measure. Raises a GateError where a run cannot be measured (a retriever that
-    failed, a cut-off beyond the depth), or where two runs count other queries.
+    ``correction`` is over the pairs of one measure. Gold spans are measured where their passages stand today. Raises a
+    GateError where a run cannot be measured (a retriever that failed on more queries than ``allow_failures``, a cut-off
+    beyond the depth), where more than ``allow_stale`` gold spans are stale, or where two runs count other queries.
     """
     wanted = list(dict.fromkeys(each if isinstance(each, Measure) else Measure.parse(each) for each in measures))
     chosen = wanted if pareto is None else [_measure(each) for each in pareto]
@@ -125,8 +130,13 @@ def compare_all(
     for name, run in runs.items():
         _refuse_run(name, run, [*wanted, *chosen], dataset, select, allow_failures)
     failed = frozenset(query for run in runs.values() for query in run.errors)
+    of_spans = any(reads(measure) == SPANS for measure in (*wanted, *chosen))
+    spans, of_gold = current_spans(dataset, allow_stale) if of_spans else (None, ())
     found = {
-        name: {measure: _scores(dataset, run, measure, select, failed) for measure in dict.fromkeys((*wanted, *chosen))}
+        name: {
+            measure: _scores(dataset, run, measure, select, failed, spans)
+            for measure in dict.fromkeys((*wanted, *chosen))
+        }
         for name, run in runs.items()
     }
     names = tuple(runs)
@@ -157,14 +167,14 @@ def compare_all(
         dataset.name,
         names,
         tuple(map(str, wanted)),
-        {str(measure): unit(measure) for measure in wanted},
+        {str(measure): measured_in(measure) for measure in wanted},
         tuple(cells),
         tuple(pairs),
         lower,
         front(values, list(lower.values())),
         correction,
         alpha,
-        _notes(found, failed),
+        (*_notes(found, failed), *of_gold),
     )
 
 
@@ -210,9 +220,14 @@ def _refuse_run(
 
 
 def _scores(
-    dataset: Dataset, run: Run, measure: Measure, select: Collection[str] | None, failed: frozenset[str]
+    dataset: Dataset,
+    run: Run,
+    measure: Measure,
+    select: Collection[str] | None,
+    failed: frozenset[str],
+    spans: Spans | None,
 ) -> Scores:
-    of_spans = reads(measure) == "spans"
+    of_spans = reads(measure) == SPANS
     if failed and reads(measure) in ("times", "abstention", "calls"):
         # What has no time in one run has none in any.
         asked = frozenset((*dataset.qrels.query_ids, *dataset.queries)) if select is None else frozenset(select)
@@ -223,8 +238,9 @@ def _scores(
         measure,
         queries=dataset.queries,
         select=select,
-        spans=dataset.spans if of_spans else None,
+        spans=spans if of_spans else None,
         chunks=dataset.chunks if of_spans else None,
+        corpus=dataset.corpus if of_spans else None,
     )
     if not found.ranks.in_run.any():
         raise GateError(f"{run.name or run.source or 'the run'} has none of the queries of {dataset.name}")

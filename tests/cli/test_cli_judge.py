@@ -87,7 +87,7 @@ def test_100_pairs_of_which_7_time_out(place, program):
 def test_at_a_cap_it_stops_and_says_how_far_it_came(place, program):
     with FakeServer([says(GRADED)]) as server:
         settings(place, server, concurrency=3)
-        result = program(*JUDGE, "--max-calls", "93")
+        result = program(*JUDGE, "--budget-calls", "93")
         assert (result.status, len(server.requests)) == (1, 93)
         assert "7 pairs not asked for: the budget is used up: 93 of 93 calls" in result.err
         assert "incomplete: bm25: judged@10 = 0.93" in result.err
@@ -234,9 +234,9 @@ def test_another_judge_takes_over_nothing(place, program):
         ((*JUDGE, "--judge", "json:dumps"), "--judge json:dumps: json.dumps cannot be called without"),
         ((*JUDGE, "--judge", "json:dumps"), "becomes a judge by CallableJudge(function, Scale(0, 2), identity=…)"),
         ((*JUDGE, "--judge", "ill_judge:make"), "ill_judge.make() failed: RuntimeError: no key"),
-        ((*JUDGE, "--judge", "m:judge", "--max-calls", "3"), "goes with a file of settings"),
+        ((*JUDGE, "--judge", "m:judge", "--budget-calls", "3"), "goes with a file of settings"),
         ((*JUDGE, "--judge", "m:judge", "--cache", "kept"), "--cache goes with a file of settings"),
-        ((*JUDGE, "--max-cost", "much"), "is not an amount"),
+        ((*JUDGE, "--budget-cost", "much"), "is not an amount"),
     ],
 )
 def test_what_cannot_be_asked(place, program, arguments, sentence):
@@ -286,7 +286,7 @@ def test_a_changed_parser_reads_kept_replies_again_without_a_call(place, program
         assert (place / ".retrieval-cache" / "readings.sqlite").exists()
         monkeypatch.setattr("pytest_retrieval_eval.labels.judging.judges.PARSER_VERSION", 2)
         # The budget has no room for a single call: what is kept takes none of it.
-        again = program(*JUDGE, "--max-calls", "0")
+        again = program(*JUDGE, "--budget-calls", "0")
         assert len(server.requests) == 100
         assert "100 pairs: 0 judged, 100 to judge" in again.err
         assert "replies: 100 hits, 0 misses, 0 calls" in again.err

@@ -63,7 +63,7 @@ def test_a_worksheet_goes_to_people_and_comes_back(store, pool, tmp_path):
         table = csv.DictWriter(file, rows[0])
         table.writeheader()
         table.writerows(rows)
-    labels, empty = read_labels(sheet, part="heldout", by="ann")
+    labels, empty = read_labels(sheet, part="heldout", who="ann")
     assert (len(labels), empty) == (10, 2)
     assert store.add_human("ann", labels) == Added(10, 0)
     again = Judgments(store.folder)
@@ -71,7 +71,7 @@ def test_a_worksheet_goes_to_people_and_comes_back(store, pool, tmp_path):
         key = next(key for key in pool.pairs if key[2] == row["doc_id"])
         assert (again.grade(key).grade, again.grade(key).source) == (number % 3, "human")
     kept = [row for row, _ in again.rows("human")]
-    assert {(row.part, row.by) for row in kept} == {("heldout", "ann")}
+    assert {(row.part, row.who) for row in kept} == {("heldout", "ann")}
     assert {row.w for row in kept} <= {1.25, 7.5}
     assert again.check() == []
     # What people have judged is on no further sheet.
@@ -201,7 +201,7 @@ def test_on_the_command_line(tmp_path, monkeypatch, capfd):
     )
     assert (status, "1 label of ann, 1 new" in said) == (0, True)
     assert "human/ann\t1\t\theldout:1\t\n" in program("judgments", "show")[1]
-    rows = [line.split("\t")[:4] for line in program("judgments", "show", "--query", "q1")[1].splitlines()]
+    rows = [line.split("\t")[:4] for line in program("judgments", "show", "--query-id", "q1")[1].splitlines()]
     assert rows == [["q1", "b", "2", "human"], ["q1", "a", "1", name]]
     assert program("judgments", "check")[0] == 0
     file = tmp_path / "judgments" / name / "all.jsonl"

@@ -45,8 +45,8 @@ def test_the_built_in_prompts_by_name():
 
 
 def test_a_vote():
-    made = judge_from({"kind": "vote", "rule": "median", "judges": [BASIC, BASIC, {**BASIC, "seed": 1}]})
-    assert made.identity["rule"] == "median"
+    made = judge_from({"kind": "vote", "combine": "median", "judges": [BASIC, BASIC, {**BASIC, "seed": 1}]})
+    assert made.identity["combine"] == "median"
     assert len(made.identity["judges"]) == 3
 
 
@@ -76,7 +76,7 @@ def test_a_vote():
         ({"kind": "vote"}, "needs the setting 'judges'"),
         ({"kind": "vote", "judges": "both"}, "expected a list of mappings"),
         ({"kind": "vote", "judges": [BASIC]}, "expected at least 2"),
-        ({"kind": "vote", "judges": [BASIC, BASIC], "rule": "mean"}, "expected majority or median"),
+        ({"kind": "vote", "judges": [BASIC, BASIC], "combine": "mean"}, "expected majority or median"),
     ],
 )
 def test_what_cannot_be_used_is_said(settings, message):

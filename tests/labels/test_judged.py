@@ -162,12 +162,12 @@ def test_people_go_before_the_judge(store):
     judge(store, GOOD)
     judge(store, BAD)
     key = key_of(Pair("q1", "a", "one?", "text of a"))
-    store.add_human("ann", [Judgment(*key, 0, by="ann", part="dev")])
+    store.add_human("ann", [Judgment(*key, 0, who="ann", part="dev")])
     verdict = Bench(store).decide("hit@1 >= 0.9", **LABELS)
     assert verdict.value == 0.5
     said = [move.said for query in verdict.queries for move in (*query.moves, *query.intruders)]
     assert "judged 0 by people" in said
-    store.add_human("ben", [Judgment(*key_of(Pair("q1", "b", "one?", "text of b")), 3, by="ben")])
+    store.add_human("ben", [Judgment(*key_of(Pair("q1", "b", "one?", "text of b")), 3, who="ben")])
     with pytest.raises(GateError, match="people gave query 'q1', document 'b' the grade 3, and a-table-"):
         Bench(store).decide("hit@1 >= 0.9", **LABELS)
 

@@ -435,7 +435,7 @@ def constant(given, name=None):
 
 
 @pytest.mark.parametrize(
-    ("rule", "votes", "expected", "outcome"),
+    ("combine", "votes", "expected", "outcome"),
     [
         ("majority", (1, 1, 2), 1, "graded"),
         ("majority", (1, 2, 3), None, "ambiguous"),
@@ -449,8 +449,8 @@ def constant(given, name=None):
         ("median", (0, 1, None), None, "unreadable"),
     ],
 )
-def test_a_vote(rule, votes, expected, outcome):
-    made = VoteJudge([constant(vote) for vote in votes], rule=rule)
+def test_a_vote(combine, votes, expected, outcome):
+    made = VoteJudge([constant(vote) for vote in votes], combine=combine)
     found = dict(made.grade(pairs(3)))
     assert len(found) == 3
     assert {(graded.grade, graded.outcome, graded.votes) for graded in found.values()} == {(expected, outcome, votes)}
@@ -471,7 +471,9 @@ def test_members_that_take_their_time_are_asked_at_once():
 def test_the_identity_of_a_vote():
     one, other = constant(1), constant(2)
     assert judge_digest(VoteJudge([one, other, other])) != judge_digest(VoteJudge([one, one, other]))
-    assert judge_digest(VoteJudge([one, other, other])) != judge_digest(VoteJudge([one, other, other], rule="median"))
+    assert judge_digest(VoteJudge([one, other, other])) != judge_digest(
+        VoteJudge([one, other, other], combine="median")
+    )
     nameless = CallableJudge(lambda query, text: 1, Scale(0, 3))
     assert VoteJudge([one, nameless]).identity is None
     floating = ServerJudge("http://127.0.0.1:9/v1", "gpt-4o", prompt="handbook03")
@@ -482,11 +484,11 @@ def test_votes_that_cannot_be_meant():
     with pytest.raises(SettingsError, match="expected at least 2"):
         VoteJudge([constant(1)])
     with pytest.raises(SettingsError, match="has no middle"):
-        VoteJudge([constant(1), constant(2)], rule="median")
+        VoteJudge([constant(1), constant(2)], combine="median")
     with pytest.raises(SettingsError, match="different scales"):
         VoteJudge([constant(1), CallableJudge(lambda query, text: 1, Scale(0, 2))])
     with pytest.raises(SettingsError, match="expected majority or median"):
-        VoteJudge([constant(1), constant(2)], rule="mean")
+        VoteJudge([constant(1), constant(2)], combine="mean")
 
 
 def test_a_member_that_leaves_a_pair_out_is_an_error():

@@ -24,8 +24,8 @@ def judge_of(name="model a", most=2):
     return CallableJudge(lambda query, text: 0, Scale(0, most), identity=name)
 
 
-def row(query="q1", doc="d1", grade=1, *, text="a text", at="2026-01-01T00:00:00Z", by="m", **more):
-    return Judgment(query, QH, doc, text_hash(text), grade, at, by, **more)
+def row(query="q1", doc="d1", grade=1, *, text="a text", at="2026-01-01T00:00:00Z", who="m", **more):
+    return Judgment(query, QH, doc, text_hash(text), grade, at, who, **more)
 
 
 def key(query="q1", doc="d1", text="a text"):
@@ -53,7 +53,7 @@ def test_what_was_judged_counts_at_once_and_after_compaction(store):
     lines = (store.folder / name / "all.jsonl").read_text(encoding="utf-8").splitlines()
     assert lines == sorted(lines)
     assert json.loads(lines[0]) == {
-        "q": "q1", "qh": QH, "d": "a", "dh": text_hash("a text"), "g": 0, "at": "2026-01-01T00:00:00Z", "by": "m"
+        "q": "q1", "qh": QH, "d": "a", "dh": text_hash("a text"), "g": 0, "at": "2026-01-01T00:00:00Z", "who": "m"
     }  # fmt: skip
     assert Judgments(store.folder).grade(key("q1", 'é"\\')).grade == 1
     assert "merge=union" in (store.folder / ".gitattributes").read_text()
@@ -106,12 +106,12 @@ def test_an_identity_that_was_changed_by_hand(store):
 def test_people_go_before_judges(store):
     name = store.keep(judge_of()).name
     store.add(name, [row(grade=0), row(doc="d2", grade=1)])
-    assert store.add_human("ann", [row(grade=2, by="ann", part="heldout")]) == Added(1, 0)
-    assert store.add_human("ann", [row(grade=2, by="ann", part="heldout")]) == Added(0, 0)
+    assert store.add_human("ann", [row(grade=2, who="ann", part="heldout")]) == Added(1, 0)
+    assert store.add_human("ann", [row(grade=2, who="ann", part="heldout")]) == Added(0, 0)
     assert (store.grade(key()).grade, store.grade(key()).source) == (2, "human")
     assert store.grade(key(doc="d2")).grade == 1
     assert store.sources == ("ann",)
-    store.add_human("ben", [row(grade=1, by="ben", part="dev")])
+    store.add_human("ben", [row(grade=1, who="ben", part="dev")])
     with pytest.raises(DataError, match=r"ann.jsonl:1\) and 1 \(.*ben.jsonl:1\)"):
         Judgments(store.folder).grade(key())
 

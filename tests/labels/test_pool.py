@@ -118,7 +118,7 @@ def test_what_cannot_be_pooled():
 def test_what_people_have_judged_is_not_paid_for(store):
     pool = pool_of(dataset_of(), runs_of(bm25=BM25), 3)
     key = next(key for key in pool.pairs if key[2] == "a")
-    store.add_human("ann", [Judgment(*key, 2, by="ann", part="heldout")])
+    store.add_human("ann", [Judgment(*key, 2, who="ann", part="heldout")])
     filled = fill_judgments(store, judge_of(), pool.pairs.values())
     assert (filled.reused, filled.graded) == (1, 4)
     again = fill_judgments(store, judge_of(), pool.pairs.values(), also_human=True)

@@ -299,16 +299,16 @@ def test_spans_of_opentelemetry_are_traces():
         span(0, {"query_id": "q1"}, "AGENT"),
     ]
     document = json.loads(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}))
-    traces = Traces.of_spans(document)
+    traces = Traces.of_opentelemetry(document)
     assert [(call.query, call.docs, call.seconds) for call in traces["q1"]] == [
         ("first?", ("a", "b"), 0.25),
         ("then?", ("c",), 0.25),
     ]
     with pytest.raises(DataError, match=r"the trace t1 names 0 queries in the attribute 'query_id'"):
-        Traces.of_spans(spans[:2])
+        Traces.of_opentelemetry(spans[:2])
     del spans[1]["endTimeUnixNano"]
     with pytest.raises(DataError, match=r"has the end time None; expected nanoseconds"):
-        Traces.of_spans(spans)
+        Traces.of_opentelemetry(spans)
 
 
 _KIND = {str: "stringValue", float: "doubleValue"}

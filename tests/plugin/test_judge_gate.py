@@ -105,7 +105,7 @@ class Fixed:
 def store(folder, counts, *, part="heldout", skip=0):
     judgments = Judgments(folder)
     kept = judgments.keep(Fixed())
-    people = [Judgment(q, HASH, d, HASH, human, by="ann", part=part) for q, d, human, _ in rows(*counts)]
+    people = [Judgment(q, HASH, d, HASH, human, who="ann", part=part) for q, d, human, _ in rows(*counts)]
     judgments.add_human("ann", people)
     judgments.add(kept.name, [Judgment(q, HASH, d, HASH, judge) for q, d, _, judge in rows(*counts)[skip:]])
     return kept.name

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_retrieval_eval import Dataset, GateError, Run, SettingsError, compare_all
+from pytest_retrieval_eval import Chunk, Dataset, GateError, Run, SettingsError, Span, compare_all
 from pytest_retrieval_eval.cli import main
 from pytest_retrieval_eval.reports.configurations import latex, markdown
 from pytest_retrieval_eval.stats import holm, randomization_test
@@ -124,6 +124,26 @@ def test_a_failed_query_and_one_without_time_are_errors():
         compare_all(dataset, runs, ["latency.p95"])
 
 
+def test_gold_is_measured_where_its_passage_stands_today():
+    corpus = {"guide": "Since May: by post 14 days, by train 9 days.", "faq": "Ask us."}
+    spans = {"q1": [Span("q1", "guide", 8, 15, text="14 days")], "q2": [Span("q2", "faq", 0, 7, text="Ask us.")]}
+    chunks = {"guide#0": Chunk("guide", 0, 26), "faq#0": Chunk("faq", 0, 7)}
+    runs = {
+        "good": Run.of({"q1": ["guide#0"], "q2": ["faq#0"]}),
+        "bad": Run.of({"q1": ["faq#0"], "q2": ["faq#0"]}),
+    }
+    queries = {"q1": "how long?", "q2": "who?"}
+    dataset = Dataset.of(queries=queries, corpus=corpus, spans=spans, chunks=chunks, name="small")
+    found = compare_all(dataset, runs, ["span_recall@1"])
+    assert [cell.value for cell in found.cells] == [1.0, 0.5]
+    assert any("1 of 2 gold spans (50 %) was moved" in note for note in found.notes)
+    lost = Dataset.of(queries=queries, corpus={**corpus, "guide": "Gone."}, spans=spans, chunks=chunks, name="small")
+    with pytest.raises(GateError, match="1 gold span of 2 of small is stale"):
+        compare_all(lost, runs, ["span_recall@1"])
+    tolerant = compare_all(lost, runs, ["span_recall@1"], allow_stale=1)
+    assert {cell.n for cell in tolerant.cells} == {1}
+
+
 def test_the_command_line_prints_the_tables(tmp_path, monkeypatch, capsys):
     _, runs = three()
     monkeypatch.chdir(tmp_path)
@@ -137,6 +157,14 @@ def test_the_command_line_prints_the_tables(tmp_path, monkeypatch, capsys):
     document = json.loads(capsys.readouterr().out)
     assert document["front"] == ["bm25"]
     assert len(document["pairs"]) == 2
+    assert main([*arguments, "--latex"]) == 0
+    assert capsys.readouterr().out == latex(
+        compare_all(
+            Dataset.of(qrels={query: {"gold": 1} for query in IDS}, name="qrels.tsv"),
+            {"bm25": runs["bm25"], "quick": runs["dense"]},
+            ["recall@1", "latency.p95"],
+        )
+    )
     assert main(["compare-all", "qrels.tsv", "bm25.run.jsonl"]) == 2
     assert "1 run was given" in capsys.readouterr().err
 

@@ -36,8 +36,8 @@ def test_what_is_held_out_and_of_the_same_text(tmp_path):
         label("b", 0, part="heldout", text=NEW),  # edited since the judge read it
         label("c", 1, part="dev"),
         label("d", 1),
-        label("e", 1, part="heldout", by="ann"),
-        label("e", 1, part="dev", by="bob"),  # tuned on, by someone else
+        label("e", 1, part="heldout", who="ann"),
+        label("e", 1, part="dev", who="bob"),  # tuned on, by someone else
         label("f", 1, part="heldout"),
         label("f", 0, part="heldout", text=NEW),  # two texts of one document are two pairs
     ]

@@ -55,7 +55,7 @@ def _add_judge(parser: Parser) -> None:
     add_depth(parser)
     add_judgments(parser)
     for name, what, kind in (("calls", "calls", count), ("tokens", "tokens", count), ("cost", "this price", amount)):
-        add(f"--max-{name}", type=kind, metavar="N", help=f"Stop before more than {what} are spent.")
+        add(f"--budget-{name}", type=kind, metavar="N", help=f"Stop before more than {what} are spent.")
     _add_replies(parser)
     add(
         "--allow-floating",
@@ -102,7 +102,7 @@ def _add_judge_validate(parser: Parser) -> None:
     add("--min-not-relevant", type=positive, metavar="N", help="The least that are not relevant (default: 30).")
     add("--allow-missing", type=count, metavar="N", help="Leave out up to N pairs without a grade (default: 0).")
     add("--correct", metavar="RUN", help="Also print P@k of a run, and corrected by the labels of people; with -k.")
-    add("-k", type=positive, metavar="N", help="The k of --correct (default: 10).")
+    add("-k", type=positive, metavar="K", help="The k of --correct (default: 10).")
     add_json(parser)
 
 
@@ -157,7 +157,7 @@ def _add_texts(parser: Parser) -> None:
 
 def _add_show(parser: Parser) -> None:
     _add_grades(parser)
-    parser.add_argument("--query", metavar="ID", help="Print every grade of this query instead.")
+    parser.add_argument("--query-id", metavar="ID", help="Print every grade of this query instead.")
 
 
 def _add_worksheet(parser: Parser) -> None:
@@ -184,7 +184,7 @@ def _add_import(parser: Parser) -> None:
     add = parser.add_argument
     add("file", metavar="FILE", help="CSV or TSV with query_id, doc_id and grade, or qrels.")
     add("--name", required=True, metavar="NAME", help="The name of the file that keeps them, human/NAME.jsonl.")
-    add("--by", metavar="NAME", help="Who gave them (default: the name).")
+    add("--who", metavar="NAME", help="Who gave them (default: the name).")
     add(
         "--part",
         choices=("dev", "heldout"),
@@ -221,7 +221,7 @@ COMMANDS = (
         ),
         epilog=(
             "Exit status: 0 where every pair has a grade, 1 where not, 2 where nothing could be asked. Example: "
-            "pytest-retrieval-eval judge pairs.jsonl --judge judge.yaml --max-calls 500"
+            "pytest-retrieval-eval judge pairs.jsonl --judge judge.yaml --budget-calls 500"
         ),
         options=_add_judge,
         does="judging:judge",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pytest_retrieval_eval.cli.options.command import Command, Parser
 from pytest_retrieval_eval.cli.options.shared import (
+    add_allow_failures,
+    add_allow_stale,
     add_collection,
-    add_failures,
     add_json,
     add_labels,
     add_measures,
@@ -50,7 +51,8 @@ def _add_evaluate(parser: Parser) -> None:
         action="store_true",
         help="The same over all topics of the qrels, as trec_eval -c does.",
     )
-    add_failures(parser)
+    add_allow_failures(parser)
+    add_allow_stale(parser)
     add_json(parser)
 
 
@@ -116,7 +118,8 @@ def _add_compare(parser: Parser) -> None:
         metavar="RUN",
         help="A further run whose documents belong to the pool. May be repeated.",
     )
-    add_failures(parser)
+    add_allow_failures(parser)
+    add_allow_stale(parser)
     add("-v", "--verbose", action="count", default=0, help="Show more queries; -vv shows all of them.")
     add_json(parser)
 
@@ -141,14 +144,10 @@ def _add_compare_all(parser: Parser) -> None:
         help="How the p-values of a measure are adjusted for the number of pairs (default: holm).",
     )
     add("--alpha", type=float, default=0.05, metavar="X", help="Two runs differ below this p (default: 0.05).")
-    add(
-        "--format",
-        choices=("markdown", "latex"),
-        default="markdown",
-        help="How the tables are written (default: markdown).",
-    )
+    add("--latex", action="store_true", help="Print a table for LaTeX's booktabs instead of Markdown.")
     add_json(parser)
-    add_failures(parser)
+    add_allow_failures(parser)
+    add_allow_stale(parser)
 
 
 def _add_stages_command(parser: Parser) -> None:

@@ -140,8 +140,8 @@ def _add_questions(parser: Parser) -> None:
     add(
         "--reader",
         required=True,
-        metavar="WHAT",
-        help="Who writes: a YAML or JSON file of settings such as kind: server, or MODULE:NAME.",
+        metavar="FILE|MODULE:NAME",
+        help="Who writes: a YAML or JSON file with a reader's settings, or an import string of it or of what makes it.",
     )
     add(
         "-o",

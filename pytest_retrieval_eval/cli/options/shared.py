@@ -169,8 +169,8 @@ def add_labels(parser: Parser) -> None:
     add_cache(parser)
 
 
-def add_failures(parser: Parser) -> None:
-    """What may be missing: --allow-failures, --allow-stale."""
+def add_allow_failures(parser: Parser) -> None:
+    """--allow-failures."""
     parser.add_argument(
         "--allow-failures",
         type=count,
@@ -178,6 +178,10 @@ def add_failures(parser: Parser) -> None:
         metavar="N",
         help="Count a query 0 where the retriever failed, for up to N queries of a run (default: 0, an error).",
     )
+
+
+def add_allow_stale(parser: Parser) -> None:
+    """--allow-stale."""
     parser.add_argument(
         "--allow-stale",
         type=count,

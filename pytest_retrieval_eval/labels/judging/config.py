@@ -21,8 +21,8 @@ def judge_from(settings: Mapping[str, object], *, root: Path | None = None, cach
     """The judge that a mapping such as ``{"kind": "server", "url": …, "model": …}`` describes.
 
     ``kind`` is ``server`` (unless given), with the settings of :class:`ServerJudge`; ``vote``, with ``judges`` (a list
-    of such mappings) and ``rule``; or what a plugin has registered. ``prompt`` is the name of a built-in template or a
-    mapping: ``file``, ``scale`` (least and most), ``said``, ``key`` and ``examples``, or ``name`` and ``examples``.
+    of such mappings) and ``combine``; or what a plugin has registered. ``prompt`` is the name of a built-in template or
+    a mapping: ``file``, ``scale`` (least and most), ``said``, ``key`` and ``examples``, or ``name`` and ``examples``.
     Paths are from ``root``. Nothing is sent. Raises SettingsError for what cannot be used.
 
     >>> judge_from({"url": "http://localhost:8000/v1", "model": "m", "promt": "pool012"})
@@ -36,12 +36,12 @@ def judge_from(settings: Mapping[str, object], *, root: Path | None = None, cach
 
 
 def _vote(given: dict[str, Any], root: Path | None, cache: ReadingCache | None) -> Judge:
-    check_keys("kind vote", given, ("judges", "rule"), needed=("judges",), where="judge")
+    check_keys("kind vote", given, ("judges", "combine"), needed=("judges",), where="judge")
     members = given["judges"]
     if not isinstance(members, list) or not all(isinstance(member, Mapping) for member in members):
         raise SettingsError(f"the judges of a vote are {excerpt(members)}; expected a list of mappings")
     judges = [judge_from(member, root=root, cache=cache) for member in members]
-    return VoteJudge(judges, rule=given.get("rule", "majority"))
+    return VoteJudge(judges, combine=given.get("combine", "majority"))
 
 
 def _server(given: dict[str, Any], root: Path | None, cache: ReadingCache | None) -> Judge:

@@ -280,27 +280,27 @@ class CallableJudge:
 class VoteJudge:
     """A vote of several judges on one scale.
 
-    ``rule`` is ``majority``: the grade that more than half of all members gave; or ``median``: the middle one of an
+    ``combine`` is ``majority``: the grade that more than half of all members gave; or ``median``: the middle one of an
     odd number of members, all of whom must have given a grade. Where there is none, the pair has no grade.
     """
 
-    def __init__(self, judges: Sequence[Judge], *, rule: Literal["majority", "median"] = "majority") -> None:
+    def __init__(self, judges: Sequence[Judge], *, combine: Literal["majority", "median"] = "majority") -> None:
         if len(judges) < 2:
             raise SettingsError(f"a vote of {len(judges)} judges; expected at least 2")
-        if rule not in ("majority", "median"):
-            raise SettingsError(f"a vote by {rule!r}; expected majority or median")
-        if rule == "median" and len(judges) % 2 == 0:
+        if combine not in ("majority", "median"):
+            raise SettingsError(f"a vote by {combine!r}; expected majority or median")
+        if combine == "median" and len(judges) % 2 == 0:
             raise SettingsError(f"a vote by median of {len(judges)} judges has no middle; expected an odd number")
         scales = {judge.scale for judge in judges}
         if len(scales) > 1:
             shown = ", ".join(sorted(map(str, scales)))
             raise SettingsError(f"the judges of a vote have different scales ({shown}); expected one")
-        self._judges, self._rule = list(judges), rule
+        self._judges, self._combine = list(judges), combine
         self.scale = judges[0].scale
         members = [judge.identity for judge in judges]
         self.identity: Mapping[str, object] | None = None
         if None not in members:
-            self.identity = {"kind": "vote", "rule": rule, "judges": members}
+            self.identity = {"kind": "vote", "combine": combine, "judges": members}
 
     @property
     def floating(self) -> str:
@@ -339,9 +339,9 @@ class VoteJudge:
         votes = tuple(member.grade for member in members)
         grades = [grade for grade in votes if grade is not None]
         grade: int | None = None
-        if self._rule == "median" and len(grades) == len(votes):
+        if self._combine == "median" and len(grades) == len(votes):
             grade = int(statistics.median(grades))
-        elif self._rule == "majority" and grades:
+        elif self._combine == "majority" and grades:
             most, count = Counter(grades).most_common(1)[0]
             grade = most if 2 * count > len(votes) else None
         said = next((member.said for member in members if member.grade == grade and member.said), "")
@@ -349,7 +349,7 @@ class VoteJudge:
         if grade is not None:
             return Graded(grade, "graded", said=said, truncated=truncated, votes=votes)
         failed = next((member for member in members if member.grade is None), None)
-        if failed is not None and (self._rule == "median" or not grades):
+        if failed is not None and (self._combine == "median" or not grades):
             return Graded(None, failed.outcome, failed.detail, truncated=truncated, votes=votes)
         shown = ", ".join("none" if vote is None else str(vote) for vote in votes)
         return Graded(None, "ambiguous", f"no grade has a majority: {shown}", truncated=truncated, votes=votes)

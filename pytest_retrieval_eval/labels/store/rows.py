@@ -41,7 +41,7 @@ class Judgment:
     """A grade, and the texts that it holds for.
 
     ``q`` and ``d`` are the ids of query and document, ``qh`` and ``dh`` the hashes of the texts that were read
-    (:func:`text_hash`), ``g`` the grade, ``at`` the time (ISO 8601, UTC), ``by`` who gave it: a person, or the model
+    (:func:`text_hash`), ``g`` the grade, ``at`` the time (ISO 8601, UTC), ``who`` gave it: a person, or the model
     that the judge's service said it ran. ``part`` is ``dev`` or ``heldout`` for the labels of people, ``r`` counts
     further gradings of the same pair by one judge, for its agreement with itself. ``w`` says for how many pairs of the
     pool a label of a sample stands.
@@ -53,7 +53,7 @@ class Judgment:
     dh: str
     g: float
     at: str = ""
-    by: str = ""
+    who: str = ""
     part: str | None = None
     r: int = 0
     w: float | None = None
@@ -73,10 +73,10 @@ class Judgment:
         """The line of a file; equal judgments have equal lines.
 
         >>> Judgment("q1", "0" * 16, "d7", "1" * 16, 2.0, "2026-01-31", "ann").line
-        '{"q":"q1","qh":"0000000000000000","d":"d7","dh":"1111111111111111","g":2,"at":"2026-01-31","by":"ann"}'
+        '{"q":"q1","qh":"0000000000000000","d":"d7","dh":"1111111111111111","g":2,"at":"2026-01-31","who":"ann"}'
         """
         row: dict[str, object] = {"q": self.q, "qh": self.qh, "d": self.d, "dh": self.dh}
-        row |= {"g": int(self.g) if self.g == int(self.g) else self.g, "at": self.at, "by": self.by}
+        row |= {"g": int(self.g) if self.g == int(self.g) else self.g, "at": self.at, "who": self.who}
         if self.part is not None:
             row["part"] = self.part
         if self.r:
@@ -88,7 +88,7 @@ class Judgment:
     @property
     def order(self) -> tuple[str, str, str, str, int, float, str, str]:
         """Where the line stands in a file."""
-        return self.q, self.d, self.qh, self.dh, self.r, self.g, self.at, self.by
+        return self.q, self.d, self.qh, self.dh, self.r, self.g, self.at, self.who
 
 
 def to_line(row: Mapping[str, object]) -> str:
@@ -111,10 +111,10 @@ def judgment_of(row: Mapping[str, object], where: str) -> Judgment:
         raise DataError(f"{where}: the part is {excerpt(part)}; {did_you_mean(str(part), PARTS)}")
     if not isinstance(times, int) or isinstance(times, bool) or times < 0:
         raise DataError(f"{where}: the repetition is {excerpt(times)}; expected a whole number")
-    texts = [row.get(name, "") for name in ("at", "by")]
+    texts = [row.get(name, "") for name in ("at", "who")]
     weight = None if row.get("w") is None else json_number(row["w"], where, "weight")
     if not all(isinstance(text, str) for text in texts):
-        raise DataError(f"{where}: 'at' and 'by' are texts, not {excerpt(texts)}")
+        raise DataError(f"{where}: 'at' and 'who' are texts, not {excerpt(texts)}")
     return Judgment(
         json_id(row["q"], where),
         str(row["qh"]),
