@@ -67,13 +67,13 @@ class Corpus:
     Document(title='', text='Refunds take 14 days.')
     """
 
-    __slots__ = ("_complete", "_digest", "_documents", "_normalize", "path")
+    __slots__ = ("_complete", "_digest", "_documents", "normalize_ids", "path")
 
     def __init__(self, path: Path | None, documents: Mapping[str, Document], normalize_ids: bool) -> None:
         self.path = path
         self._documents: dict[str, Document | None] = dict(documents)
         self._complete = path is None
-        self._normalize = normalize_ids
+        self.normalize_ids = normalize_ids
         self._digest: str | None = None
 
     @classmethod
@@ -140,7 +140,7 @@ class Corpus:
 
     def _as_id(self, value: object, where: str) -> str:
         doc_id = json_id(value, where)
-        return unicodedata.normalize("NFC", doc_id) if self._normalize else doc_id
+        return unicodedata.normalize("NFC", doc_id) if self.normalize_ids else doc_id
 
     def _digest_of_documents(self) -> str:
         rows = sorted(

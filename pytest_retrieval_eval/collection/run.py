@@ -419,7 +419,9 @@ class Run:
 
     @property
     def digest(self) -> str:
-        """``sha256:<hex>`` of queries, ranks, ids and scores: equal for equal runs in whatever file."""
+        """``sha256:<hex>`` of queries, ranks, ids, scores, and the parts of documents that hits are: equal for equal
+        runs in whatever file that says all of it.
+        """
         columns = self._file.backing.columns()
         import hashlib
 
@@ -433,6 +435,10 @@ class Run:
             digester.update(docs.lengths.astype("<i8").tobytes() + docs.data.tobytes())
             if columns.scores is not None:
                 digester.update((columns.scores[rows] + 0.0).astype("<f8").tobytes())  # -0.0 is 0.0
+            if columns.chunks is not None:
+                parts = columns.chunks[np.arange(rows.start, rows.stop)]
+                digester.update(json.dumps([*parts.doc_id]).encode())
+                digester.update(parts.start.astype("<i8").tobytes() + parts.end.astype("<i8").tobytes())
         for query_id, calls in sorted(self._file.calls.items()):
             asked = [(call.query, call.docs) for call in calls]
             digester.update(json.dumps([query_id, asked], sort_keys=True).encode())

@@ -116,17 +116,18 @@ def retriever_run(request: pytest.FixtureRequest, dataset: Dataset) -> Run:
 def retrieved(config: pytest.Config, dataset: Dataset, identity: str, opened: Callable[[], object]) -> Run:
     """What a retriever returns for the queries of ``dataset``, asked once a session.
 
-    ``identity`` tells one retriever from another; ``opened`` gives it where no process has asked it yet.
+    ``identity`` tells one retriever from another; ``opened`` gives it where no process has asked it yet. Where hits are
+    placed by their texts, once for each corpus that they may be placed in.
     """
     session = session_of(config)
     depth = session.settings.depth
+    corpus = None if dataset.spans is None else dataset.corpus  # where chunks stand matters for spans alone
 
     def make() -> Run:
         from pytest_retrieval_eval.collection.run import Run
 
         retriever = opened()
         with _progress_shown(config), no_evasion("retriever"):
-            corpus = None if dataset.spans is None else dataset.corpus  # where chunks stand matters for spans alone
             return Run.from_retriever(
                 retriever,
                 dataset.queries,
@@ -140,7 +141,8 @@ def retrieved(config: pytest.Config, dataset: Dataset, identity: str, opened: Ca
     asked = hashlib.sha256()
     for query_id in dataset.queries:
         asked.update(f"{query_id}\0{dataset.queries.text(query_id)}\0".encode())
-    key = f"retriever {identity} depth {depth} queries {asked.hexdigest()}"
+    placing = None if corpus is None else (corpus.digest, corpus.normalize_ids)
+    key = f"retriever {identity} depth {depth} queries {asked.hexdigest()} corpus {placing}"
     return session.once.get(key, make)
 
 

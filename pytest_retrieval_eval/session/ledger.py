@@ -179,8 +179,6 @@ def _joined(files: Sequence[StagedFile]) -> StagedFile:
 
     runs = [Run.read(source) for source in sources]
     runs.sort(key=lambda run: not (run.seconds or run.costs))
-    if not any(run.texts or run.seconds or run.costs for run in runs):
-        return files[0]
     texts, header = dict(runs[0].texts), dict(runs[0].header)
     for run in runs[1:]:
         texts, header = {**run.texts, **texts}, {**run.header, **header}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 import tempfile
 import threading
@@ -276,9 +277,12 @@ class Session:
 
         A baseline keeps the ``times`` of its queries only where a gate reads them.
         """
-        # Gates under other labels keep other texts of the same run: the controller joins them.
-        kept = hashlib.sha256("\0".join(sorted(run.texts)).encode()).hexdigest() if run.texts else ""
-        key = (str(target), run.digest, kept, "times" if times else "")
+        # Gates under other labels keep other texts of the same run, and say what other labels were made from: the
+        # controller joins them.
+        kept = [(doc_id, document.title, document.text) for doc_id, document in sorted(run.texts.items())]
+        said = {name: value for name, value in header.items() if name != "time"}
+        more = hashlib.sha256(json.dumps([kept, said], sort_keys=True).encode()).hexdigest()
+        key = (str(target), run.digest, more, "times" if times else "")
         if key not in self._staged:
             stem = hashlib.sha256("\0".join(key).encode()).hexdigest()[:32]
             source = self.folder / "staged" / f"{stem}.run.jsonl.gz"

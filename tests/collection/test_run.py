@@ -199,6 +199,8 @@ def test_digests_tell_runs_apart() -> None:
         {"1": ["b", "a"]},
     ]
     assert len({Run.of(run).digest for run in runs}) == len(runs)
+    parts = [(), ("d",), ("d", 0, 9), ("d", 0, 8), ("e", 0, 9)]
+    assert len({Run.of({"1": [Hit("a", 1.0, *part)]}).digest for part in parts}) == len(parts)
     assert Run.of({"2": {}, "1": {"b": 0.5, "a": 1}}).digest == Run.of(runs[4]).digest
 
 

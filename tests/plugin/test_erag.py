@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.readers.callable_reader import CallableReader
 from pytest_retrieval_eval.readers.reading import identity_digest
 
@@ -464,6 +465,24 @@ GATES_OF_RUNS = """
 def test_it(metric, baseline):
     assert metric("hit@1", labels="erag") >= baseline
 """
+
+
+@pytest.mark.parametrize("labels", [("contains(kilt)", "erag"), ("erag", "contains(kilt)")])
+def test_a_baseline_knows_the_reader_whichever_gate_comes_first(reading, dist, labels):
+    reading.project.test(
+        "".join(
+            f"def test_{number}(metric, baseline):\n    assert metric('hit@2', labels='{name}') >= baseline\n\n"
+            for number, name in enumerate(labels)
+        )
+    )
+    reading.run("--retrieval-update=new", *dist).assert_outcomes(passed=2)
+    header = Run.read(reading.folder / "baselines/main.run.jsonl.gz").header
+    identity = CallableReader(len, identity="the document itself, v1").identity
+    assert header["reader"] == f"sha256:{identity_digest(identity)}"
+    assert str(header["answers"]).startswith("sha256:")
+    before = (reading.folder / "baselines/main.run.jsonl.gz").read_bytes()
+    reading.run("--retrieval-update=all", *dist).assert_outcomes(passed=2)
+    assert (reading.folder / "baselines/main.run.jsonl.gz").read_bytes() == before
 
 
 def test_a_failure_quotes_the_reader_and_a_baseline_keeps_what_was_read(reading, dist):
