@@ -126,18 +126,25 @@ def lines(path: PathLike) -> Iterator[tuple[int, str]]:
             yield number, text
 
 
+def filled_lines(path: PathLike) -> Iterator[tuple[int, str]]:
+    """The lines of a file that are not blank, as ``lines`` gives them."""
+    return ((number, text) for number, text in lines(path) if text and not text.isspace())
+
+
 def json_lines(path: PathLike) -> Iterator[tuple[int, dict[str, object]]]:
     """The objects of a JSON Lines file as (1-based line number, object); blank lines are skipped.
 
     A line that is not one JSON object, and a key that stands twice in an object, raise DataError.
     """
-    for number, text in lines(path):
-        if not text or text.isspace():
-            continue
-        value = json_value(text, f"{path}:{number}", expected="one JSON object in each line")
-        if not isinstance(value, dict):
-            raise DataError(f"{path}:{number}: expected one JSON object in each line, found {excerpt(text)}")
-        yield number, value
+    return ((number, json_object(text, f"{path}:{number}")) for number, text in filled_lines(path))
+
+
+def json_object(text: str, where: str) -> dict[str, object]:
+    """The object that a line of a JSON Lines file is; anything else raises DataError."""
+    value = json_value(text, where, expected="one JSON object in each line")
+    if not isinstance(value, dict):
+        raise DataError(f"{where}: expected one JSON object in each line, found {excerpt(text)}")
+    return value
 
 
 def json_document(path: PathLike) -> object:

@@ -71,6 +71,43 @@ def test_our_format_keeps_everything(tmp_path: Path, data: st.DataObject, hits: 
     assert path.read_bytes() == first
 
 
+@in_a_folder
+@given(maps, st.sampled_from([(",", ":"), (", ", ":  "), (" , ", ": ")]))
+def test_lines_that_are_spaced_otherwise_say_the_same(tmp_path: Path, hits: Any, separators: tuple[str, str]) -> None:
+    run, written, spaced = (
+        Run.of(hits, seconds=dict.fromkeys(hits, 0.25)),
+        tmp_path / "a.run.jsonl",
+        tmp_path / "b.jsonl",
+    )
+    run.save(written)
+    rows = [json.loads(line) for line in written.read_text(encoding="utf-8").split("\n")[:-1]]
+    spaced.write_text("".join(json.dumps(row, separators=separators) + "\n" for row in rows), encoding="utf-8")
+    assert facts(Run.read(spaced)) == facts(Run.read(written)) == facts(run)
+
+
+@pytest.mark.parametrize(
+    "hits",
+    [
+        '{"id": "a", "score": 07.5}',
+        '{"id": "a", "score": 1_0.5}',
+        '{"id": "a", "score": \u0661.5}',
+        '{"id": "a", "score": .5}',
+        '{"id": "a", "score": 0.5}, ',
+        '{"id": "a", "score": 0.5}{"id": "b", "score": 0.5}',
+        '{"id": "a\tb", "score": 0.5}',
+        '{"id": "a", "score": 0.5}, {"id": "b", "score": 0.5',
+    ],
+)
+def test_a_line_that_is_almost_as_it_is_written_is_no_json(tmp_path: Path, hits: str) -> None:
+    path = tmp_path / "x.run.jsonl"
+    line = f'{{"hits": [{hits}], "query_id": "q"}}'
+    path.write_text(
+        '{"format": "retrieval-run", "version": 1, "ordered_by": "score"}\n' + line + "\n", encoding="utf-8"
+    )
+    with pytest.raises(DataError, match=r"x.run.jsonl:2: malformed JSON"):
+        Run.read(path)
+
+
 def test_our_format_can_be_read_by_eye(tmp_path: Path) -> None:
     path = tmp_path / "bm25.run.jsonl"
     run = Run.of({"b": [], "a": [Hit("é#1", 2.5, "é", 0, 9), Hit("x", 1.0)]}, depth=10, seconds={"a": 0.25})
