@@ -31,10 +31,9 @@ from pytest_retrieval_eval.gates.incomplete import spread_of
 from pytest_retrieval_eval.gates.labelling import tolerating
 from pytest_retrieval_eval.gates.side import cutoff_of
 from pytest_retrieval_eval.labels.source import combined
-from pytest_retrieval_eval.measures.access import ACCESS
 from pytest_retrieval_eval.measures.bounds import Bounds
 from pytest_retrieval_eval.measures.evaluate import Evaluation, Scores, evaluate
-from pytest_retrieval_eval.measures.evidence import RANKS, SPANS
+from pytest_retrieval_eval.measures.evidence import ACCESS, RANKS, SPANS
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.registry import aggregate, reads
 from pytest_retrieval_eval.reports.spread import spread_text

@@ -99,6 +99,10 @@ def _short(data: Bytes, text: Keys, ends: Ints, lengths: Ints) -> tuple[npt.NDAr
     places = _common_places(data, ends, lengths)
     if places is not None:
         return _fixed(data, text, ends, lengths, places)
+    if int(lengths.max()) <= 8 and int(lengths.min()) > 0:
+        whole, other = _whole(text, ends, lengths)
+        if not other.any():
+            return whole, np.ones(len(ends), np.bool_)
     count = 1 if int(lengths.max()) <= 8 else 2
     parts, decimals, wrong = _digits(text, ends, lengths, count)
     mantissa = parts[0]
@@ -111,6 +115,16 @@ def _short(data: Bytes, text: Keys, ends: Ints, lengths: Ints) -> tuple[npt.NDAr
     values = mantissa.astype(np.float64)
     values /= _FLOAT_TENS[decimals]
     return values, sure
+
+
+def _whole(text: Keys, ends: Ints, lengths: Ints) -> tuple[npt.NDArray[np.float64], Bools]:
+    """Values of fields of 1 to 8 digits, and which fields have something else."""
+    word = text[ends - 8]
+    word ^= _ZEROS
+    word &= _LAST.take(lengths, mode="clip")
+    wrong = (word + _ABOVE_9) | word
+    wrong &= _HIGH
+    return _number(word).astype(np.float64), wrong != 0
 
 
 def _common_places(data: Bytes, ends: Ints, lengths: Ints) -> int | None:

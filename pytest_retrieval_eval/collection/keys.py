@@ -14,6 +14,10 @@ Ints = npt.NDArray[np.int64]
 Keys = npt.NDArray[np.uint64]
 Bools = npt.NDArray[np.bool_]
 
+# Freed at once: from now on the C library keeps blocks of up to this size for reuse, which else it gives back to the
+# system and has anew, page by page, for every array.
+np.empty(8 << 20, np.uint8)
+
 PADDING = 8
 """Zero bytes that stand behind the last field of a buffer, so that every 8-byte read stays inside it."""
 
@@ -126,7 +130,7 @@ class PairTable:
     __slots__ = ("_filter", "_first", "_fullest", "_keys", "_longest_run", "_rows", "_shift")
 
     def __init__(self, pairs: Keys) -> None:
-        self._rows = np.argsort(pairs, kind="stable")
+        self._rows = np.argsort(pairs)
         self._keys = pairs[self._rows]
         # A bitmap over the high bits turns away almost every unjudged pair for one byte read each, from a cache that
         # a sparser one would not fit in.

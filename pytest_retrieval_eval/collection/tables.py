@@ -178,7 +178,8 @@ def gather(table: Table, columns: Mapping[str, str]) -> Gathered:
 
         queries = _filled(query.ids(where), columns["query"], where)
         docs = _filled(document.ids(where), columns["document"], where)
-        gatherer.add(queries, docs, [column.numbers(where) for column in others])
+        # by themselves: a batch may hold a dictionary of all ids
+        gatherer.add(queries, docs.packed(), [column.numbers(where) for column in others])
     if not gatherer.count:
         raise DataError(f"{table.source}: the table has no row")
     return gatherer.result()
@@ -202,7 +203,7 @@ class Gatherer:
         begins = np.concatenate(([0], changes(queries.data, queries.starts, queries.lengths)))
         self._names += queries[begins].raw()
         self._sizes.append(np.diff(np.append(begins, len(queries))))
-        self._docs.append(docs.packed())
+        self._docs.append(docs)
         for column, found in zip(numbers, self._numbers, strict=True):
             found.append(column)
         self.count += len(queries)

@@ -6,7 +6,7 @@ import numpy as np
 
 from pytest_retrieval_eval.collection.decimals import LEADING, NotANumber, parse_decimals
 from pytest_retrieval_eval.collection.ids import Ids
-from pytest_retrieval_eval.collection.keys import PADDING
+from pytest_retrieval_eval.collection.keys import PADDING, Ints
 from pytest_retrieval_eval.collection.tables import Floats
 
 _TAB, _LF, _BLANK = b"\t\n "
@@ -31,22 +31,25 @@ def text_columns(
     control = inside <= _BLANK
     if control[0] or (control[1:] & control[:-1]).any():
         return None  # an empty cell, or CRLF
-    edges = np.flatnonzero(control)
-    if len(edges) % width:
+    ends = np.flatnonzero(control)
+    if len(ends) % width:
         return None
-    kinds = inside[edges].reshape(-1, width)
-    between = kinds[:, :-1]
-    if (kinds[:, -1] != _LF).any() or not ((between == _TAB) | ((between == _BLANK) & (not tabs))).all():
+    ends += LEADING
+    lines = ends.reshape(-1, width)
+    # Every line end is in its place, and the rest are as many separators as are due: no other control character.
+    between = np.count_nonzero(inside == _TAB) + (0 if tabs else np.count_nonzero(inside == _BLANK))
+    if between != len(ends) - len(lines) or (data[lines[:, -1]] != _LF).any():
         return None
-    edges += LEADING
-    ends = edges.reshape(-1, width)
-    starts = np.concatenate(([LEADING], edges[:-1] + 1)).reshape(-1, width)
-    sizes = ends - starts
+
+    def cells(column: int) -> tuple[Ints, Ints]:
+        starts = lines[:, column - 1] + 1 if column else np.append(LEADING, lines[:-1, -1] + 1)
+        return starts, lines[:, column] - starts
+
     try:
-        numbers = parse_decimals(data, starts[:, number], sizes[:, number])
+        numbers = parse_decimals(data, *cells(number))
     except NotANumber:
         return None
     if not np.isfinite(numbers).all():
         return None
-    first, second = (Ids(data.view(), starts[:, column].copy(), sizes[:, column].copy()) for column in ids)
+    first, second = (Ids(data.view(), *cells(column)) for column in ids)
     return first, second, numbers

@@ -34,7 +34,6 @@ def read_blocks(path: PathLike) -> Iterator[TrecBlock]:
     a later block, or later in the same one. Malformed lines, scores that are no number or NaN, and a document
     that stands twice in one query raise DataError with file and line.
     """
-    np.empty(8 * _SIZE, np.uint8)  # freed at once: from now on the C library keeps blocks of this size for reuse
     size, have = _SIZE, 0
     data = _buffer(size)
     first_line, width = 1, None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pytest_retrieval_eval.gates.verdict import Move
-from pytest_retrieval_eval.measures.access import ACCESS, access_of
+from pytest_retrieval_eval.measures.access import access_of
 from pytest_retrieval_eval.wording import counted, shown
 
 if TYPE_CHECKING:
@@ -16,11 +16,6 @@ if TYPE_CHECKING:
 
 # How many documents are named at most.
 _DOCUMENTS = 3
-
-
-def reads_access(side: Side) -> bool:
-    """Whether the measure is about who may read what."""
-    return side.evaluation.kind == ACCESS
 
 
 def access_moves(side: Side, ids: Sequence[str]) -> list[list[Move]]:

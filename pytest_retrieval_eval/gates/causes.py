@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pytest_retrieval_eval.gates.accessdiff import access_causes, reads_access
+from pytest_retrieval_eval.gates.accessdiff import access_causes
 from pytest_retrieval_eval.gates.diff import level_of, ranks_in, within
 from pytest_retrieval_eval.gates.incomplete import bounds_of
 from pytest_retrieval_eval.gates.side import Side, cutoff_of, value_names
-from pytest_retrieval_eval.gates.spandiff import reads_spans, spans_that_left
+from pytest_retrieval_eval.gates.spandiff import spans_that_left
 from pytest_retrieval_eval.stats.corrections import holm
 from pytest_retrieval_eval.stats.tolerance import TOLERANCE
 from pytest_retrieval_eval.wording import counted, listed, p_text, shown
@@ -56,13 +56,13 @@ def causes_of_loss(
     if n < 2:
         return ()
     what = counted(n, "lost query", "lost queries")
-    if reads_access(side):
+    if side.by_access:
         return (*access_causes(side, _ids(side, lost)), *_tags(side, lost, what))
     found = [_changed(changes), _nothing(side, lost, what), *_tags(side, lost, what)]
     if comparison.sign > 0 and side.by_judgment:
         found.append(_left(side, reference, lost))
         found += _took_places(side, queries, lost)
-    elif comparison.sign > 0 and reads_spans(side):
+    elif comparison.sign > 0 and side.by_span:
         found.append(spans_that_left(side, reference, lost))
     if tied is not None:
         ordered = tied.high if comparison.sign > 0 else tied.low
@@ -86,7 +86,7 @@ def causes_of_missing(side: Side, target: float, sign: int, tied: TieInterval | 
     if n < 2:
         return ()
     what = f"{counted(n, 'query', 'queries')} {'below' if sign > 0 else 'above'} the target"
-    if reads_access(side):
+    if side.by_access:
         return (*access_causes(side, _ids(side, missing)), *_tags(side, missing, what))
     found = [_nothing(side, missing, what), *_tags(side, missing, what)]
     if sign > 0 and side.by_judgment:

@@ -17,7 +17,6 @@ from pytest_retrieval_eval.gates.baselines import (
     described_run,
 )
 from pytest_retrieval_eval.gates.case import Case, Known, measured_case
-from pytest_retrieval_eval.gates.causes import causes_of_loss, causes_of_missing
 from pytest_retrieval_eval.gates.corrections import Adjustment, adjustments
 from pytest_retrieval_eval.gates.defaults import name_defaults, told_defaults
 from pytest_retrieval_eval.gates.diff import (
@@ -31,7 +30,6 @@ from pytest_retrieval_eval.gates.gate import Gate
 from pytest_retrieval_eval.gates.hints import other_forms
 from pytest_retrieval_eval.gates.incomplete import comparison_hangs, mean_hangs, sides
 from pytest_retrieval_eval.gates.labelling import labels_text
-from pytest_retrieval_eval.gates.lost import lost_rows, stages_before, trail_of
 from pytest_retrieval_eval.gates.options import Options
 from pytest_retrieval_eval.gates.rules import (
     Comparison,
@@ -56,7 +54,6 @@ from pytest_retrieval_eval.gates.timing import timing_notes
 from pytest_retrieval_eval.gates.tojudge import gather
 from pytest_retrieval_eval.gates.verdict import Interval, QueryDiff, Status, Verdict
 from pytest_retrieval_eval.gates.weakness import CANNOT_FAIL, cannot_fail, deciding_level, loss_range, weakness
-from pytest_retrieval_eval.measures.access import ACCESS
 from pytest_retrieval_eval.measures.evidence import TIMES
 from pytest_retrieval_eval.measures.registry import measured_in, reads
 from pytest_retrieval_eval.stats.means import mean
@@ -206,7 +203,7 @@ def _labels_of(side: Side, options: Options) -> str:
     """The source of the labels; of other evidence its kind, and nothing where it is no labels."""
     if side.by_judgment:
         return labels_text(options)
-    return side.evaluation.kind if side.evaluation.kind != ACCESS else ""
+    return "" if side.by_access else side.evaluation.kind
 
 
 def _provenance(case: Case) -> dict[str, Any]:
@@ -235,9 +232,12 @@ def _against_number(case: Case, target: float, also: Side | None) -> Verdict:
     queries = missing_queries(side, target, sign)
     if not fine or is_small(side):
         queries = with_details(queries, side, None, titles=not fine)
-    causes = () if fine or case.parts else causes_of_missing(side, target, sign, tied)
+    causes: tuple[str, ...] = ()
     missing = sign * (scores.values - target) < -TOLERANCE
     if not fine:
+        from pytest_retrieval_eval.gates.causes import causes_of_missing  # what a gate that holds does not need
+
+        causes = () if case.parts else causes_of_missing(side, target, sign, tied)
         queries, causes, more = _with_stages(case, queries, causes, missing, sign)
         notes += more
     low = int(missing.sum())
@@ -264,6 +264,8 @@ def _with_stages(
     case: Case, queries: tuple[QueryDiff, ...], causes: tuple[str, ...], lost: NDArray[np.bool_], sign: int
 ) -> tuple[tuple[QueryDiff, ...], tuple[str, ...], list[str]]:
     """The same queries and causes with the stages at which documents were lost; notes where that cannot be told."""
+    from pytest_retrieval_eval.gates.lost import lost_rows, stages_before, trail_of
+
     side = case.side
     if sign < 0 or not side.by_judgment:
         return queries, causes, []
@@ -328,8 +330,11 @@ def _against_run(case: Case, comparison: Comparison, adjustment: Adjustment | No
         if also is None
         else ()
     )
-    causes = causes_of_loss(side, reference, comparison, tied, queries, changes) if bad and not case.parts else ()
+    causes: tuple[str, ...] = ()
     if bad:
+        from pytest_retrieval_eval.gates.causes import causes_of_loss
+
+        causes = () if case.parts else causes_of_loss(side, reference, comparison, tied, queries, changes)
         queries, causes, more = _with_stages(case, queries, causes, d < -TOLERANCE, comparison.sign)
         notes += more
     verdict = Verdict(

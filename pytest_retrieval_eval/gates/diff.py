@@ -15,9 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pytest_retrieval_eval.errors import DataError
-from pytest_retrieval_eval.gates.accessdiff import access_moves, reads_access
 from pytest_retrieval_eval.gates.side import Side, cutoff_of
-from pytest_retrieval_eval.gates.spandiff import reads_spans, with_spans
 from pytest_retrieval_eval.gates.verdict import Move, QueryDiff, builtin
 from pytest_retrieval_eval.measures.nested import reads_degrees
 from pytest_retrieval_eval.measures.registry import definition
@@ -66,7 +64,7 @@ def changed_queries(candidate: Side, reference: Side, sign: int) -> tuple[QueryD
             tags=_tags(candidate.dataset, query_id),
             moves=tuple(found[:_MOST_MOVES]),
             note=_note(empty.get(query_id), len(found) - _MOST_MOVES),
-            looked_up=not any(_fell(move) for move in found) and not reads_spans(candidate),
+            looked_up=not any(_fell(move) for move in found) and not candidate.by_span,
         )
         for query_id, row, found in zip(ids, rows.tolist(), moves, strict=True)
     )
@@ -94,7 +92,7 @@ def missing_queries(candidate: Side, target: float, sign: int) -> tuple[QueryDif
             tags=_tags(candidate.dataset, query_id),
             moves=tuple(found[:_MOST_MOVES]),
             note=_note(empty.get(query_id), len(found) - _MOST_MOVES),
-            looked_up=sign < 0 or not (candidate.by_judgment or reads_spans(candidate)),
+            looked_up=sign < 0 or not (candidate.by_judgment or candidate.by_span),
         )
         for query_id, row, found in zip(ids, rows.tolist(), moves, strict=True)
     )
@@ -113,7 +111,9 @@ def with_details(
     Of measures of gold spans: with what either side holds of them.
     """
     wanted = [diff for diff in diffs if not diff.looked_up][:LOOKED_UP]
-    if reads_spans(candidate):
+    if candidate.by_span:
+        from pytest_retrieval_eval.gates.spandiff import with_spans
+
         told = {diff.query_id: diff for diff in with_spans(wanted, candidate, reference)}
         return tuple(told.get(diff.query_id, diff) for diff in diffs)
     ids = [diff.query_id for diff in wanted]
@@ -237,15 +237,12 @@ def _moves(candidate: Side, reference: Side | None, ids: Sequence[str]) -> list[
     wanted[[place[query_id] for query_id in ids]] = np.arange(len(ids))
     mask &= wanted[qrels.query] >= 0
     result: list[list[Move]] = [[] for _ in ids]
-    for row in np.flatnonzero(mask).tolist():
-        result[int(wanted[qrels.query[row]])].append(
-            Move(
-                doc_id=qrels.docs[row],
-                grade=float(qrels.grades[row]),
-                before=int(before[row]) or None,
-                after=int(after[row]) or None,
-            )
-        )
+    rows = np.flatnonzero(mask)
+    columns = (wanted[qrels.query[rows]], qrels.grades[rows], before[rows], after[rows])
+    for doc_id, query, grade, old, new in zip(
+        qrels.docs.strings(rows), *(column.tolist() for column in columns), strict=True
+    ):
+        result[query].append(Move(doc_id, grade, old or None, new or None))
     for moves in result:
         moves.sort(key=lambda move: _weight(move, cutoff))
     return result
@@ -253,7 +250,11 @@ def _moves(candidate: Side, reference: Side | None, ids: Sequence[str]) -> list[
 
 def _other_moves(side: Side, ids: Sequence[str]) -> list[list[Move]]:
     """The documents that a measure of access counts; those of others are told by their own evidence, or are none."""
-    return access_moves(side, ids) if reads_access(side) else [[] for _ in ids]
+    if not side.by_access:
+        return [[] for _ in ids]
+    from pytest_retrieval_eval.gates.accessdiff import access_moves
+
+    return access_moves(side, ids)
 
 
 def within(ranks: Ranks, cutoff: int | None) -> NDArray[np.bool_]:

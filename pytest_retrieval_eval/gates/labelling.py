@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from pytest_retrieval_eval.collection.stale import current_spans
 from pytest_retrieval_eval.errors import GateError
-from pytest_retrieval_eval.labels.from_spans import SpansSource
 from pytest_retrieval_eval.labels.labelling import ERAG, LabelSource, Unjudged, qrels_from
 from pytest_retrieval_eval.labels.source import combined, source
 from pytest_retrieval_eval.measures.evaluate import evaluate
@@ -176,7 +175,8 @@ def _tell(bench: Bench, dataset: Dataset) -> None:
 
 def tolerating(made: LabelSource, allow_stale: int) -> LabelSource:
     """A source of labels that leaves up to so many stale gold spans out, where it is made of such."""
-    return made.tolerating(allow_stale) if isinstance(made, SpansSource) else made
+    leaving_out = getattr(made, "tolerating", None)
+    return made if leaving_out is None else cast("LabelSource", leaving_out(allow_stale))
 
 
 def _names(options: Options) -> tuple[str, ...]:

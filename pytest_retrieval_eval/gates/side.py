@@ -21,9 +21,8 @@ from pytest_retrieval_eval.gates.bench import stages_of
 from pytest_retrieval_eval.gates.former import refuse_former_texts
 from pytest_retrieval_eval.gates.hints import id_hint, part_hint
 from pytest_retrieval_eval.labels.source import is_pooled
-from pytest_retrieval_eval.measures.access import ACCESS
 from pytest_retrieval_eval.measures.evaluate import evaluate
-from pytest_retrieval_eval.measures.evidence import SPANS, is_labelled, words_for
+from pytest_retrieval_eval.measures.evidence import ACCESS, SPANS, is_labelled, words_for
 from pytest_retrieval_eval.measures.lift import STAGES, reads_stages
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.registry import aggregate, definition, reads
@@ -101,6 +100,16 @@ class Side:
     def by_judgment(self) -> bool:
         """Whether the measure reads judged documents: else there are no unjudged ones to speak of."""
         return self.evaluation.evidence.judged
+
+    @property
+    def by_span(self) -> bool:
+        """Whether the measure reads gold spans."""
+        return self.evaluation.kind == SPANS
+
+    @property
+    def by_access(self) -> bool:
+        """Whether the measure is about who may read what."""
+        return self.evaluation.kind == ACCESS
 
     @property
     def scores(self) -> Scores:
@@ -311,6 +320,8 @@ def _refuse_totals(measure: Measure) -> None:
 def _failures(
     run: Run, dataset: Dataset, options: Options, select: frozenset[str] | None, label: str
 ) -> dict[str, str]:
+    if not run.errors:
+        return {}
     asked = set(dataset.qrels.query_ids) | set(dataset.queries) if select is None else select
     failed = {query: text for query, text in run.errors.items() if query in asked}
     if len(failed) <= options.allow_failures:

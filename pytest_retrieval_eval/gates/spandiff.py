@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from pytest_retrieval_eval.gates.side import Side, cutoff_of
 from pytest_retrieval_eval.gates.verdict import Holding, QueryDiff, SpanChange
 from pytest_retrieval_eval.measures.covered import ABOVE_ZERO, Covered, covered_of
-from pytest_retrieval_eval.measures.evidence import SPANS
 from pytest_retrieval_eval.measures.registry import definition
 from pytest_retrieval_eval.measures.spans import share_of
 from pytest_retrieval_eval.stats.tolerance import TOLERANCE
@@ -29,11 +28,6 @@ Ints = NDArray[np.int64]
 
 # How many characters are shown on either side of a cut.
 _AROUND = 20
-
-
-def reads_spans(side: Side) -> bool:
-    """Whether the side is measured on gold spans."""
-    return side.evaluation.kind == SPANS
 
 
 def with_spans(diffs: Sequence[QueryDiff], candidate: Side, reference: Side | None) -> tuple[QueryDiff, ...]:

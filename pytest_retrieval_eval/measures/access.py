@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pytest_retrieval_eval.errors import GateError, MeasureError
-from pytest_retrieval_eval.measures.evidence import Evidence, Given, register_evidence
+from pytest_retrieval_eval.measures.evidence import ACCESS, Evidence, Given, register_evidence
 from pytest_retrieval_eval.measures.lift import stage_of
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.ranks import Bools, Floats, Ints, JudgedRanks, judged_ranks
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.qrels import Qrels
     from pytest_retrieval_eval.collection.run import Run
 
-ACCESS = "access"
 EVERYBODY = "*"
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.measures.names import Measure
     from pytest_retrieval_eval.measures.ranks import Ints, JudgedRanks
 
-RANKS, SPANS, TIMES, ABSTENTION, CALLS = "ranks", "spans", "times", "abstention", "calls"
+RANKS, SPANS, TIMES, ABSTENTION, CALLS, ACCESS = "ranks", "spans", "times", "abstention", "calls", "access"
 # What is about queries and no documents of theirs: a query that failed on one side has no value on either.
 OF_QUERIES = frozenset({TIMES, ABSTENTION, CALLS})
 

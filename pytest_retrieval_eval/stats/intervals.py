@@ -78,7 +78,7 @@ def bootstrap_mean(
         raise ValueError(f"{side!r} is not a valid side. Valid sides: two, lower, upper.")
     n = int(array.size)
     if float(array.max()) - float(array.min()) <= TOLERANCE:
-        value = math.fsum(array) / n
+        value = math.fsum(array.tolist()) / n
         return Interval(
             -math.inf if side == "upper" else value,
             math.inf if side == "lower" else value,

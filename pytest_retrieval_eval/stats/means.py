@@ -25,7 +25,7 @@ def mean(values: ArrayLike) -> float:
     0.1
     """
     array = vector(values, "values")
-    return math.fsum(array) / array.size
+    return math.fsum(array.tolist()) / array.size
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,13 +190,13 @@ def t_test(differences: ArrayLike) -> TTest:
     n = int(values.size)
     if n < 2:
         raise ValueError("differences has one value; a t-test needs at least two")
-    mean = math.fsum(values) / n
+    mean = math.fsum(values.tolist()) / n
     if float(values.max()) - float(values.min()) <= TOLERANCE:
         if abs(mean) <= TOLERANCE:
             return TTest(0.0, n - 1, 1.0, 1.0, 1.0)
         worse = mean < 0.0
         return TTest(math.copysign(math.inf, mean), n - 1, 0.0, 0.0 if worse else 1.0, 1.0 if worse else 0.0)
-    deviation = math.sqrt(math.fsum((values - mean) ** 2) / (n - 1))
+    deviation = math.sqrt(math.fsum(((values - mean) ** 2).tolist()) / (n - 1))
     statistic = mean / (deviation / math.sqrt(n))
     tail = student_tail(abs(statistic), n - 1)
     rest = student_tail(-abs(statistic), n - 1)

@@ -44,6 +44,6 @@ def smallest_detectable_drop(
     unseen = -math.expm1(math.log(alpha) / n) * largest_loss
     if n == 1:
         return unseen
-    deviation = math.sqrt(math.fsum((values - math.fsum(values) / n) ** 2) / (n - 1))
+    deviation = math.sqrt(math.fsum(((values - math.fsum(values.tolist()) / n) ** 2).tolist()) / (n - 1))
     quantiles = normal_quantile(1.0 - alpha) + normal_quantile(power)
     return max(unseen, quantiles * deviation / math.sqrt(n))

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.collection.run import Run
-from pytest_retrieval_eval.gates import decide
 from pytest_retrieval_eval.gates.causes import causes_of_loss, hypergeometric_tail
 from pytest_retrieval_eval.measures.evaluate import evaluate
 
@@ -255,7 +254,7 @@ def test_seven_thousand_queries_take_no_time(monkeypatch):
         spent.append(time.process_time() - start)
         return result
 
-    monkeypatch.setattr(decide, "causes_of_loss", timed)
+    monkeypatch.setattr("pytest_retrieval_eval.gates.causes.causes_of_loss", timed)
     looked_up = []
     rankings = Run.rankings
     monkeypatch.setattr(
