@@ -55,7 +55,7 @@ class GateFile(pytest.Module):
         """The gates, in their order."""
         try:
             content = read_gate_file(self.path, self.nodeid, session_of(self.config).settings.defaults)
-        except SettingsError as error:
+        except GateError as error:
             raise self.CollectError(str(error)) from None
         for entry in content.entries:
             function = _function(entry, content, session_of(self.config).settings)
@@ -104,7 +104,7 @@ def _function(entry: Entry, content: GateFileContent, settings: Settings) -> Cal
 def _settled(name: str, known: Any, content: GateFileContent, settings: Settings) -> str:
     """A name of the ini file as it is; a path beside the gate file as the settings take it, from the root folder."""
     path = content.path.parent / name
-    if name in known or _SCHEME.match(name) or not path.exists():
+    if name in known or _SCHEME.match(name) or not os.path.exists(path):
         return name
     try:
         return Path(os.path.relpath(path, settings.root)).as_posix()
@@ -164,7 +164,7 @@ class GateFileBench(FixtureBench):
     def _check_dataset(self, name: str) -> None:
         """What lies beside the file was settled when it was collected; the rest is a known name, or nothing."""
         known, path = self._session.settings.datasets, self._beside(name)
-        if name in self._entry.datasets and not (name in known or _SCHEME.match(name) or path.exists()):
+        if name in self._entry.datasets and not (name in known or _SCHEME.match(name) or os.path.exists(path)):
             raise SettingsError(
                 f"{self._entry.place}: there is no dataset {name!r}: it is neither a name of retrieval_datasets nor "
                 f"a folder beside this file ({path}); {did_you_mean(name, known)}"
@@ -192,7 +192,7 @@ class GateFileBench(FixtureBench):
         return super().stages() if self._stages is None else self._stages
 
     def _named(self, ref: str | Path | Run) -> Run:
-        if not isinstance(ref, str) or ref in self._content.runs or self._beside(ref).exists():
+        if not isinstance(ref, str) or ref in self._content.runs or os.path.exists(self._beside(ref)):
             return self._run_of(ref)
         if ref in self._content.stages:
             return self.stages()[ref]
@@ -214,7 +214,7 @@ class GateFileBench(FixtureBench):
             return super()._named(ref)
         place = known.get(ref, ref)
         path = self._beside(place)
-        if not (_SCHEME.match(place) or path.exists()):
+        if not (_SCHEME.match(place) or os.path.exists(path)):
             also = f"; {did_you_mean(ref, {*known, *settings.runs})}" if ref not in known else ""
             raise SettingsError(
                 f"{self._entry.place}: there is no run {ref!r}: it is no file beside this one ({path})"

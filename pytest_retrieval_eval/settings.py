@@ -6,6 +6,7 @@ collected. Nothing here knows pytest, and nothing heavy is imported: this runs i
 
 from __future__ import annotations
 
+import os  # whose questions about a path that cannot even be asked for are answered with no
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -368,7 +369,7 @@ class Settings:
 
     def _path(self, what: str, name: str, known: Iterable[str]) -> Path:
         path = self.root / name
-        if path.exists():
+        if os.path.exists(path):
             return path
         raise SettingsError(
             f"there is no {what} {name!r}: it is neither a name of retrieval_{what}s nor a path below {self.root}; "
@@ -461,7 +462,7 @@ def json_path(value: object, here: Path) -> Path | None:
     if value is None:
         return None
     path = here / str(value)
-    if not value or path.is_dir():
+    if not value or os.path.isdir(path):
         raise SettingsError(f"--retrieval-json={value}: expected the name of a file, and this is a folder")
     return path
 
@@ -516,10 +517,10 @@ def _command_runs(values: Sequence[str], here: Path) -> dict[str | None, Path | 
     for value in values:
         dataset: str | None = None
         path = _unless_url(value, here)
-        if isinstance(path, Path) and not path.exists() and "=" in value:
+        if isinstance(path, Path) and not os.path.exists(path) and "=" in value:
             dataset, _, rest = value.partition("=")
             path = _unless_url(rest, here)
-        if isinstance(path, Path) and not path.is_file():
+        if isinstance(path, Path) and not os.path.isfile(path):
             raise SettingsError(f"--retrieval-run={value}: there is no file {path}")
         if dataset in found:
             which = f"dataset {dataset!r}" if dataset else "every dataset"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
@@ -25,6 +26,7 @@ from pytest_retrieval_eval.collection.files import (
     json_lines,
     json_value,
     lines,
+    readable,
 )
 from pytest_retrieval_eval.collection.ids import Ids
 from pytest_retrieval_eval.collection.qrels import Judged, Qrels, QrelsBuilder
@@ -194,7 +196,7 @@ class Dataset:
         """
         place = Path(path)
         dataset_id = irds_id(path)
-        if dataset_id is not None and not place.exists():
+        if dataset_id is not None and not os.path.exists(place):
             from pytest_retrieval_eval.collection.irds import read_irds
 
             if split is not None:
@@ -202,8 +204,9 @@ class Dataset:
             if normalize_ids:
                 raise DataError(f"{path}: normalize_ids goes with files; the ids of ir_datasets are kept as they are")
             return read_irds(dataset_id, name)
-        if place.is_dir():
-            return _read_folder(place, name, split, normalize_ids)
+        if os.path.isdir(place):
+            with readable(place):
+                return _read_folder(place, name, split, normalize_ids)
         if split is not None:
             raise DataError(f"{path}: split {split!r} was asked for, but only a dataset folder has splits")
         queries, qrels = _read_rows(place, normalize_ids)
@@ -486,9 +489,9 @@ def name_of(path: PathLike) -> str:
     """The name of the dataset at a path, where nobody gives it one."""
     place = Path(path)
     dataset_id = irds_id(path)
-    if dataset_id is not None and not place.exists():
+    if dataset_id is not None and not os.path.exists(place):
         return dataset_id
-    return place.resolve().name if place.is_dir() else _stem(place)
+    return place.resolve().name if os.path.isdir(place) else _stem(place)
 
 
 def _stem(path: Path) -> str:

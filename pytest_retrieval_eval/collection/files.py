@@ -75,6 +75,15 @@ def excerpt(value: object, limit: int = 80) -> str:
 # --- reading --------------------------------------------------------------------------------------
 
 
+@contextmanager
+def readable(path: PathLike) -> Iterator[None]:
+    """What cannot be looked at inside the block (a folder or a file without permission, …) raises DataError."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"{error.filename or path}: cannot be read: {error.strerror or error}") from error
+
+
 def open_bytes(path: PathLike) -> BinaryIO:
     """The decompressed bytes of a file, from the start; the ending says how it is compressed.
 
@@ -315,7 +324,7 @@ def write_atomically(path: PathLike) -> Iterator[BinaryIO]:
 
     target = Path(os.path.realpath(path))
     kind = compression(path)
-    if target.is_dir():
+    if os.path.isdir(target):
         raise DataError(f"{path} is a folder; expected the name of a file to write")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -338,9 +347,12 @@ def write_atomically(path: PathLike) -> Iterator[BinaryIO]:
             os.replace(temporary, target)
         except OSError as error:
             raise _cannot("write", path, error) from error
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             temporary.unlink()
+        # Writing itself failed, on a full disk: what else fails in the block names its own file.
+        if isinstance(error, OSError) and error.filename is None:
+            raise _cannot("write", path, error) from error
         raise
 
 

@@ -6,6 +6,7 @@ Precedence: function argument > command line > marker > overriding fixture > ini
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -74,7 +75,7 @@ def named_run(request: pytest.FixtureRequest, ref: str | Path) -> Run:
     if not session.settings.stages and is_ours(definition):
         return session.read_run(ref)
     stages = stages_of(session, ask(request, "retrieval_stages"))
-    if ref in stages or not (session.settings.root / ref).exists():
+    if ref in stages or not os.path.exists(session.settings.root / ref):
         return stages[ref] if ref in stages else session.read_run(ref, also=stages)
     return session.read_run(ref)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -126,7 +127,7 @@ class FixtureBench:
             return Baseline(stored, value)
         path = Path(self._session.baseline_path(dataset, value))
         update = self._session.settings.update
-        if update == "all" or (update == "new" and not path.exists()):
+        if update == "all" or (update == "new" and not os.path.exists(path)):
             self._stage("baseline", path, candidate, dataset)
             return Baseline(candidate, value, updated=True)
         command = f"pytest --retrieval-update=new {shlex.quote(self._node.nodeid)}"

@@ -10,6 +10,7 @@ import contextlib
 import functools
 import hashlib
 import json
+import os
 import platform
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -179,7 +180,7 @@ def same_baseline(old: Path, new: Path) -> bool:
     and a file that changed with every session would say nothing. To take them anew, delete the file first.
     """
     try:
-        if not old.exists():
+        if not os.path.exists(old):
             return False
         (said, rows), (new_said, new_rows) = _content(old), _content(new)
         if said != new_said or rows == new_rows:

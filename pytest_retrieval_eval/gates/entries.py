@@ -15,6 +15,7 @@ from typing import NoReturn, cast
 
 import yaml
 
+from pytest_retrieval_eval.collection.files import read_bytes
 from pytest_retrieval_eval.collection.stages import check_stage
 from pytest_retrieval_eval.errors import DataError, GateError, SettingsError, did_you_mean
 from pytest_retrieval_eval.gates.defaults import reads_answers, with_defaults
@@ -93,7 +94,7 @@ def read_gate_file(
     Raises :class:`SettingsError`, ``file:line: sentence``, for whatever cannot be meant.
     """
     reader = _Reader(label or path.name)
-    top = reader.compose(path.read_bytes())
+    top = reader.compose(read_bytes(path))
     if top is None:
         reader.fail(1, f"this file has no gates: {EXAMPLE}")
     header = reader.mapping(top, "a gate file")

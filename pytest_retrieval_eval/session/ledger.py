@@ -138,7 +138,11 @@ class Ledger:
         from pytest_retrieval_eval.wording import counted
 
         rows = tojudge.merged(tojudge.staged(staged))
-        tojudge.write(target, rows)
+        try:
+            tojudge.write(target, rows)
+        except GateError as error:
+            self.complaints.append(f"no pairs to judge were written: {error}")
+            return
         self.written.append((f"{counted(len(rows), 'pair')} to judge", str(target)))
         if rows:
             names = {row.get("dataset", "") for row in rows}

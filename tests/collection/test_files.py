@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
@@ -304,3 +305,15 @@ def test_a_lock_that_cannot_be_had_is_a_sentence(tmp_path):
         (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="cannot lock the file"), files.locked(tmp_path / "file" / "lock"):
         pass
+
+
+def test_a_full_disk_is_an_error_and_leaves_the_older_file(tmp_path):
+    path = tmp_path / "run.txt"
+    path.write_text("older")
+    with pytest.raises(DataError, match=r"run\.txt: cannot write the file: No space left on device"):  # noqa: SIM117
+        with files.write_atomically(path):
+            raise OSError(errno.ENOSPC, "No space left on device")
+    assert [place.name for place in tmp_path.iterdir()] == ["run.txt"]
+    assert path.read_text() == "older"
+    with pytest.raises(FileNotFoundError), files.write_atomically(path):
+        open(tmp_path / "another")  # noqa: SIM115

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from support import HITS
@@ -248,3 +249,50 @@ def test_a_session_that_a_test_ends_is_not_complete(project, status):
     assert result.ret == status
     report = json.loads((project.path / "out.json").read_text())
     assert (report["complete"], report["exit_status"]) == (False, status)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "metric('recall@2', run='x' * 300)",
+        "metric('recall@2', dataset='x' * 300)",
+        "metric('recall@2') >= against('x' * 300)",
+        "metric('recall@2', stage='x' * 300)",
+    ],
+)
+def test_a_name_that_no_file_can_have_is_an_error_also_under_xfail(project, line):
+    line += " >= 0.1" if ">=" not in line else ""
+    project.test(f"import pytest\n@pytest.mark.xfail\ndef test_it(metric, against):\n    {line}\n")
+    result = project.run()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["E * there is no *"])
+
+
+def test_a_run_of_a_gate_file_that_no_file_can_be_is_an_error(project):
+    project.gates(f"gates:\n  long: {{gate: recall@2 >= 0.1, run: {'x' * 300}}}\n")
+    result = project.run()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["small.gates.yaml:2: there is no run *"])
+
+
+def test_a_folder_that_cannot_be_looked_into_is_an_error_also_under_xfail(project, monkeypatch):
+    inside = Path.iterdir
+
+    def closed(folder):
+        if folder.name == "qrels":
+            raise PermissionError(13, "Permission denied", str(folder))
+        return inside(folder)
+
+    monkeypatch.setattr(Path, "iterdir", closed)
+    project.test(f"import pytest\n@pytest.mark.xfail\n{GATE}")
+    result = project.run()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["E *qrels: cannot be read: Permission denied"])
+
+
+def test_a_report_that_cannot_be_written_makes_the_session_complain(project, dist):
+    project.test(f"import pathlib\n{GATE}    pathlib.Path('out.json').unlink()\n    pathlib.Path('out.json').mkdir()\n")
+    result = project.run("--retrieval-json=out.json", *dist)
+    result.assert_outcomes(passed=1)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stdout.fnmatch_lines(["ERROR: --retrieval-json=*out.json was not written: *is a folder*"])

@@ -91,3 +91,11 @@ def test_the_unit_comes_from_the_marker_or_the_gate(project):
         "    assert assert_hit_at(1, unit='document') >= 1\n"
     )
     project.run().assert_outcomes(passed=2)
+
+
+def test_pairs_that_cannot_be_written_make_the_session_complain(project, dist):
+    project.test("def test_it(metric):\n    metric('recall@2') >= 0.1\n")
+    result = project.run("--retrieval-to-judge=pytest.ini/pairs.jsonl", *dist)
+    result.assert_outcomes(passed=1)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stdout.fnmatch_lines(["ERROR: no pairs to judge were written: *cannot write the file*"])
