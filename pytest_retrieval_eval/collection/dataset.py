@@ -172,7 +172,8 @@ class Dataset:
     corpus: Corpus | None = None
     split: str | None = None
     warnings: tuple[str, ...] = ()
-    _cache: dict[str, Any] = field(default_factory=dict, repr=False)
+    _parts: dict[str, Any] = field(default_factory=dict, repr=False)  # given, or read when they are asked for
+    _cache: dict[str, Any] = field(default_factory=dict, init=False, repr=False)  # worked out from the other fields
 
     @classmethod
     def read(
@@ -251,9 +252,7 @@ class Dataset:
         dataset = cls.checked(name, None, queries, made, corpus, None, other_labels=others_known)
         if chunks is not None and not isinstance(chunks, Chunks):
             chunks = Chunks.of(chunks)
-        if chunks is not None and corpus is not None:
-            chunks = chunks.within(corpus)
-        dataset._cache.update(chunks=chunks, spans=spans, answers=answers)
+        dataset._parts.update(chunks=chunks, spans=spans, answers=answers)
         return dataset
 
     @classmethod
@@ -287,9 +286,11 @@ class Dataset:
         """The chunk table of the folder (``chunks.jsonl``, ``.csv``, ``.tsv`` or ``.parquet``, read once); None where
         there is none.
         """
-        if "chunks" not in self._cache:
+        if "chunks" not in self._parts:
             path = _find(self.path, _CHUNKS) if self.path is not None and self.path.is_dir() else None
-            table = None if path is None else Chunks.read(path, normalize_ids=self._normalize_ids)
+            self._parts["chunks"] = None if path is None else Chunks.read(path, normalize_ids=self._normalize_ids)
+        if "chunks" not in self._cache:
+            table = self._parts["chunks"]
             self._cache["chunks"] = table if table is None or self.corpus is None else table.within(self.corpus)
         found: Chunks | None = self._cache["chunks"]
         return found
@@ -299,10 +300,10 @@ class Dataset:
         """The gold spans of the folder (``spans.jsonl``, ``.csv``, ``.tsv``, ``.parquet``, or ``spans.json`` as
         SQuAD has it; read once); None where there are none.
         """
-        if "spans" not in self._cache:
+        if "spans" not in self._parts:
             path = _find(self.path, _SPANS) if self.path is not None and self.path.is_dir() else None
-            self._cache["spans"] = None if path is None else Spans.read(path, normalize_ids=self._normalize_ids)
-        found: Spans | None = self._cache["spans"]
+            self._parts["spans"] = None if path is None else Spans.read(path, normalize_ids=self._normalize_ids)
+        found: Spans | None = self._parts["spans"]
         return found
 
     @property
@@ -323,15 +324,15 @@ class Dataset:
 
     @property
     def _normalize_ids(self) -> bool:
-        return bool(self._cache.get("normalize_ids"))
+        return bool(self._parts.get("normalize_ids"))
 
     @property
     def answers(self) -> Answers | None:
         """The gold answers of the folder (``answers.jsonl``, read once); None where there are none."""
-        if "answers" not in self._cache:
+        if "answers" not in self._parts:
             path = _find(self.path, ("answers.jsonl",)) if self.path is not None and self.path.is_dir() else None
-            self._cache["answers"] = None if path is None else Answers.read(path, normalize_ids=self._normalize_ids)
-        found: Answers | None = self._cache["answers"]
+            self._parts["answers"] = None if path is None else Answers.read(path, normalize_ids=self._normalize_ids)
+        found: Answers | None = self._parts["answers"]
         return found
 
     @property
@@ -404,9 +405,9 @@ def _read_folder(folder: Path, name: str | None, split: str | None, normalize_id
     corpus = None if corpus_path is None else Corpus.read(corpus_path, normalize_ids=normalize_ids)
     name = name or folder.resolve().name
     dataset = Dataset.checked(name, folder, queries, qrels, corpus, chosen, other_labels=others is not None)
-    dataset._cache["normalize_ids"] = normalize_ids
+    dataset._parts["normalize_ids"] = normalize_ids
     if spans is not None:
-        dataset._cache["spans"] = spans
+        dataset._parts["spans"] = spans
     return dataset
 
 

@@ -79,7 +79,7 @@ class Qrels:
     scale: Scale = "levels"
     warnings: tuple[str, ...] = ()
     always: frozenset[str] = frozenset()
-    _cache: dict[str, Any] = field(default_factory=dict, repr=False)
+    _cache: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def read(

@@ -49,7 +49,7 @@ class Queries:
     unanswerable: frozenset[str]
     source: str
     _by_id: dict[str, _Query] = field(repr=False)
-    _cache: dict[str, dict[str, frozenset[str]]] = field(default_factory=dict, repr=False)
+    _cache: dict[str, dict[str, frozenset[str]]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def read(cls, path: PathLike, *, normalize_ids: bool = False) -> Queries:

@@ -70,7 +70,7 @@ class Spans:
     group_names: Sequence[str | int | None] = field(repr=False)
     places: Sequence[str | int] = field(repr=False)
     lengths: Mapping[str, int] = field(default_factory=dict, repr=False)
-    _cache: dict[str, Any] = field(default_factory=dict, repr=False)
+    _cache: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def read(cls, path: PathLike, *, normalize_ids: bool = False) -> Spans:
@@ -179,7 +179,7 @@ class Spans:
 
     def moved(self, start: Ints, end: Ints, texts: Sequence[str | None], hashes: Sequence[str | None]) -> Spans:
         """The same rows at other offsets."""
-        return replace(self, start=read_only(start), end=read_only(end), texts=texts, hashes=hashes, _cache={})
+        return replace(self, start=read_only(start), end=read_only(end), texts=texts, hashes=hashes)
 
     def take(self, rows: Ints) -> Spans:
         """Some rows, in ascending order; queries and documents without a row are left out."""

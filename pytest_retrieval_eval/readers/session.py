@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
@@ -27,9 +26,20 @@ def key_of(given: object, root: Path | None) -> object:
     >>> key_of({"kind": "fid", "model": "a"}, None) == key_of({"model": "a", "kind": "fid"}, None)
     True
     """
-    if isinstance(given, Mapping):
-        return json.dumps([given, str(root)], sort_keys=True, default=repr)
-    return id(given)
+    return (_frozen(given), root) if isinstance(given, Mapping) else id(given)
+
+
+def _frozen(value: object) -> object:
+    """A setting as part of a key; objects of one text (their ``repr``) are two where they are not equal."""
+    if isinstance(value, Mapping):
+        return tuple(sorted(((str(key), _frozen(each)) for key, each in value.items()), key=lambda pair: pair[0]))
+    if isinstance(value, (list, tuple)):
+        return tuple(_frozen(each) for each in value)
+    try:
+        hash(value)
+    except TypeError:
+        return id(value)
+    return type(value), value
 
 
 def behind_cache(given: object, root: Path, cache: ReadingCache) -> CachedReader:

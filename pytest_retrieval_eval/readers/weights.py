@@ -67,7 +67,8 @@ def file_digest(path: Path, kept: Path | None = None) -> str:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     folder = kept or cache_folder() / "digests"
     record = folder / (hashlib.sha256(os.fsencode(path)).hexdigest()[:32] + ".json")
-    stamp = [before.st_size, before.st_mtime_ns, before.st_ino]
+    # A copy that keeps times may give other bytes the size and time of the former ones.
+    stamp = [before.st_size, before.st_mtime_ns, before.st_ctime_ns, before.st_ino]
     with suppress(OSError, ValueError, KeyError, TypeError):
         found = json.loads(record.read_bytes())
         if found["stamp"] == stamp:

@@ -3,13 +3,17 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from pytest_retrieval_eval.collection import dataset as dataset_module
+from pytest_retrieval_eval.collection.chunks import Chunk
 from pytest_retrieval_eval.collection.dataset import Corpus, Dataset, Document
 from pytest_retrieval_eval.collection.files import digest
 from pytest_retrieval_eval.collection.qrels import Qrels
+from pytest_retrieval_eval.collection.queries import Queries
 from pytest_retrieval_eval.errors import DataError
 
 QUERIES = '{"_id": "q1", "text": "refund?"}\n{"_id": "q2", "text": "price?"}\n'
@@ -376,3 +380,28 @@ class TestSpansAndNoQrels:
         assert Dataset.of(spans={"q1": [("d1", 0, 3)]}).queries.ids == ("q1",)
         with pytest.raises(DataError, match="neither qrels nor spans"):
             Dataset.of(queries={"q1": "refund?"})
+
+
+def test_a_part_that_is_replaced_takes_along_nothing_that_was_worked_out_from_the_former_one():
+    text = "Since May refunds take 14 days."
+    dataset = Dataset.of(
+        queries={"q": "how long?"},
+        qrels={"q": ["c"]},
+        spans={"q": [{"doc_id": "d", "start": 8, "end": 30, "text": "refunds take 14 days."}]},
+        corpus={"d": "Until 1999, " + text},
+        chunks={"c": Chunk("d", text="refunds take 14 days.")},
+    )
+    assert (dataset.anchors.current.start.tolist(), dataset.chunks.placed().start.tolist()) == ([22], [22])
+    edited = replace(dataset, corpus=Corpus.of({"d": text}), name="edited")
+    assert (edited.anchors.current.start.tolist(), edited.chunks.placed().start.tolist()) == ([10], [10])
+    assert dataset.anchors.current.start.tolist() == [22]
+    qrels = dataset.qrels
+    assert qrels.grade("q", "c") == 1
+    other = replace(qrels, grades=np.array([3.0]))
+    assert (other.grade("q", "c"), other.digest != qrels.digest) == (3, True)
+    spans = dataset.spans
+    assert spans.digest != replace(spans, start=np.array([9])).digest
+    tagged = Queries.of({"q": {"text": "?", "tags": {"type": "a"}}})
+    others = Queries.of({"q": {"text": "?", "tags": {"type": "b"}}})
+    assert [*tagged.values_of("type")] == ['"a"']
+    assert [*replace(tagged, _by_id=others._by_id).values_of("type")] == ['"b"']

@@ -3,6 +3,7 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from fakeserver import FakeServer, says
@@ -15,6 +16,7 @@ from pytest_retrieval_eval.readers.fid import FidReader
 from pytest_retrieval_eval.readers.plan import Shapes
 from pytest_retrieval_eval.readers.reading import Item, Passage
 from pytest_retrieval_eval.readers.server import ServerReader
+from pytest_retrieval_eval.readers.session import key_of
 from pytest_retrieval_eval.readers.transformers_reader import CausalReader, Seq2seqReader
 
 
@@ -138,3 +140,25 @@ def test_the_readers_and_an_identity_cost_no_torch(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
     assert done.stdout == "float32\n"
+
+
+class Named:
+    """A function that looks like any other of its class."""
+
+    def __call__(self, query, texts):
+        return ""
+
+    def __repr__(self):
+        return "Named()"
+
+
+def test_settings_are_one_reader_where_they_are_equal_and_not_where_they_look_alike():
+    one, other = Named(), Named()
+    settings = {"kind": "callable", "function": one, "identity": "v1"}
+    assert key_of(settings, None) == key_of({"identity": "v1", "function": one, "kind": "callable"}, None)
+    assert key_of(settings, None) != key_of({**settings, "function": other}, None)
+    assert key_of({"kind": "fid", "chat": 1}, None) != key_of({"kind": "fid", "chat": True}, None)
+    assert key_of({"kind": "fid", "shapes": {"rows": [1]}}, Path("a")) == key_of(
+        {"kind": "fid", "shapes": {"rows": [1]}}, Path("a")
+    )
+    assert key_of({"kind": "fid"}, Path("a")) != key_of({"kind": "fid"}, Path("b"))

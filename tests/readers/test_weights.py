@@ -68,6 +68,16 @@ def test_a_large_file_is_read_once(large, tmp_path, monkeypatch):
     assert weights.file_digest(large) == hashlib.sha256(large.read_bytes()).hexdigest()
 
 
+def test_a_file_that_was_written_over_and_given_its_former_times_is_read_again(large, tmp_path):
+    before = large.stat()
+    weights.file_digest(large, tmp_path / "kept")
+    with large.open("r+b") as file:
+        file.write(b"other weights")
+    os.utime(large, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert large.stat().st_mtime_ns == before.st_mtime_ns
+    assert weights.file_digest(large, tmp_path / "kept") == hashlib.sha256(large.read_bytes()).hexdigest()
+
+
 def test_a_file_that_was_just_written_is_not_remembered(large, tmp_path):
     os.utime(large)
     weights.file_digest(large, tmp_path / "kept")
