@@ -26,7 +26,8 @@ _FORMS = "answers as a list of texts, as {'text': [...]}, or as KILT's output [{
 class Answers:
     """The gold answers of each query, any of which is right; immutable.
 
-    A query that is not here, or whose list is empty, has no known answer.
+    A query that is not here, or whose list is empty, has no known answer. What cannot be answers, in a file or in
+    memory, is a DataError that says where.
 
     >>> answers = Answers.of({"q1": ["14 days", "two weeks"], "q2": "Umeå"})
     >>> answers.of_query("q1"), answers.of_query("q2"), answers.of_query("q3"), len(answers)

@@ -25,7 +25,11 @@ _KEYS = ("chunk_id", "doc_id", "start", "end", "text")
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A part of a document: ``start`` to ``end`` in code points, end exclusive; None where nobody says."""
+    """A part of a document: ``start`` to ``end`` in code points, end exclusive; None where nobody says.
+
+    >>> Chunk("guide", 0, 21, text="Refunds take 14 days.").end
+    21
+    """
 
     doc_id: str
     start: int | None = None

@@ -65,6 +65,8 @@ class Document:
 class Corpus:
     """The documents of a collection; a file is read only when a text is asked for, and only that is kept.
 
+    A line of the file that is no document is a DataError that says where, as soon as it is read.
+
     >>> Corpus.of({"d1": "Refunds take 14 days."}).get("d1")
     Document(title='', text='Refunds take 14 days.')
     """

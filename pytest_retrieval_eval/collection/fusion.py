@@ -26,7 +26,8 @@ def fuse(runs: Sequence[Run], *, rrf_k: float = RRF_K, depth: int | None = None,
     by document id, descending by bytes, as in any run that is sorted by score. ``rrf_k`` stands below the line beside
     each rank: a larger one makes the first ranks worth less. The order of the runs does not matter.
     Lists are cut at ``depth``, by default the smallest depth that a run declares: below it nobody knows what the
-    others would have added. A query for which a retriever failed is one for which the fused one failed.
+    others would have added. A query for which a retriever failed is one for which the fused one failed. Fewer than two
+    runs are a DataError.
 
     >>> from pytest_retrieval_eval import Run
     >>> fuse([Run.of({"q": ["a", "b"]}), Run.of({"q": ["b", "c"]})]).ranking("q").docs

@@ -64,7 +64,8 @@ class Qrels:
     ``docs`` (rows) are document ids; ``grades`` (float64, rows) are finite, may be negative or fractional
     and are never rounded. ``scale`` says what a grade is: ``levels`` (relevant from a level on) or
     ``unit`` (a degree in [0, 1]). The queries in ``always`` count also where nothing is relevant to them: labels that
-    are made for what was retrieved say so of a list in which nothing helps.
+    are made for what was retrieved say so of a list in which nothing helps. What cannot be judgments, in a file or in
+    memory, is a DataError that says where.
 
     >>> qrels = Qrels.of({"q1": {"a": 2, "b": 0}, "q2": ["c"]})
     >>> len(qrels), qrels.grade("q1", "a"), qrels.grade("q2", "a"), qrels.of_query("q2")

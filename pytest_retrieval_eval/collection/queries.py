@@ -40,6 +40,8 @@ class _Query:
 class Queries:
     """Queries by id, in the order of their file. The id is the key; two queries may have the same text.
 
+    What cannot be queries, in a file or in memory, is a DataError that says where.
+
     >>> queries = Queries.of({"q1": "Is it insured?", "q2": {"text": "Hello", "tags": {"type": "chat"}}})
     >>> queries.text("q1"), sorted(queries.select({"type": "chat"}))
     ('Is it insured?', ['q2'])

@@ -61,7 +61,8 @@ class Run:
     ``ordered_by`` is ``"score"`` (sorted by score, ties by document id, both descending: mappings and TREC
     files) or ``"list"`` (the given order counts). ``depth`` is how many hits the retriever was asked for,
     where that was declared. ``errors`` has the queries for which it raised, ``seconds`` how long each took, ``costs``
-    what each was charged, where somebody said so.
+    what each was charged, where somebody said so. What cannot be a run, in a file or in memory, is a DataError that
+    says where.
 
     >>> run = Run.of({"q1": {"a": 0.2, "b": 0.9}, "q2": {}})
     >>> run.ranking("q1").docs, run.returned.tolist()

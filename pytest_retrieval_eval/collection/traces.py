@@ -105,6 +105,9 @@ def read_calls(value: object, where: str) -> tuple[Call, ...]:
 class Traces(Mapping[str, "tuple[Call, ...]"]):
     """The calls of each query, in their order; immutable.
 
+    A call has its hits, and perhaps what was asked, which tool did it, how many seconds it took and what it cost. What
+    cannot be calls is a DataError that names the query.
+
     >>> traces = Traces.of({"q1": [["d4", "d7"], {"query": "and then?", "hits": ["d2"], "seconds": 0.2}], "q2": []})
     >>> [call.docs for call in traces["q1"]], len(traces["q2"])
     ([('d4', 'd7'), ('d2',)], 0)

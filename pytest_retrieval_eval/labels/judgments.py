@@ -87,7 +87,17 @@ class Judgments:
     left out where there is only one. The labels of people go before all of them. ``contradictions`` says what becomes
     of different grades of one pair: ``refuse`` (a DataError with both lines), ``first``, ``max`` or ``median``.
 
-    Files are read when they are first asked for. A folder that is not there is empty until something is added.
+    Files are read when they are first asked for. A folder that is not there is empty until something is added. A file
+    that cannot be read is a DataError with its line, several judges of which none is named a SettingsError.
+
+    >>> import tempfile
+    >>> from pytest_retrieval_eval import CallableJudge, Pair, Scale, fill_judgments
+    >>> judge = CallableJudge(lambda query, text: int("Ann" in text), Scale(0, 1), identity="names Ann, v1")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     kept = Judgments(folder)
+    ...     _ = fill_judgments(kept, judge, [Pair("q1", "d7", "Who?", "Ann did.")])
+    ...     [grade.grade for grade in Judgments(folder).grades("q1").values()]
+    [1.0]
     """
 
     def __init__(

@@ -67,7 +67,17 @@ def asked_queries(dataset: Dataset, select: frozenset[str] | None = None) -> lis
 
 
 def pool_of(dataset: Dataset, runs: Sequence[Run], depth: int = DEPTH, *, select: frozenset[str] | None = None) -> Pool:
-    """The pool of some runs over the queries of a dataset; a run that was not asked so deep is a GateError."""
+    """The pool of some runs over the queries of a dataset: the documents in the first ``depth`` ranks of any of them.
+
+    ``select`` narrows the queries. A run that was not asked so deep, and a document without a text, are GateErrors.
+
+    >>> from pytest_retrieval_eval import Dataset, Run
+    >>> texts = {"d1": "Ann wrote it.", "d2": "It rains."}
+    >>> dataset = Dataset.of(queries={"q1": "Who is Ann?"}, qrels={"q1": ["d1"]}, corpus=texts)
+    >>> pool = pool_of(dataset, [Run.of({"q1": ["d1", "d2"]}), Run.of({"q1": ["d2", "d1"]})], 1)
+    >>> sorted(pair.doc_id for pair in pool.pairs.values())
+    ['d1', 'd2']
+    """
     for run in runs:
         if run.depth is not None and run.depth < depth:
             raise GateError(
@@ -173,7 +183,19 @@ class Plan:
 
 
 def plan_of(pool: Pool, judgments: Judgments, *, judge: object = None, price: Price | None = None) -> Plan:
-    """What is to be judged of a pool. ``judge`` is asked what the new pairs take, where it can tell."""
+    """What is to be judged of a pool: the pairs without a grade, in all and run by run.
+
+    ``judge`` is asked how many tokens the new pairs take, where it can tell, and ``price`` what those cost.
+
+    >>> import tempfile
+    >>> from pytest_retrieval_eval import Dataset, Judgments, Run
+    >>> dataset = Dataset.of(queries={"q1": "Who?"}, qrels={"q1": ["d1"]}, corpus={"d1": "Ann did.", "d2": "It rains."})
+    >>> pool = pool_of(dataset, [Run.of({"q1": ["d1", "d2"]})], 2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     plan = plan_of(pool, Judgments(folder))
+    >>> plan.pairs, plan.reused, [pair.doc_id for pair in plan.new]
+    (2, 0, ['d1', 'd2'])
+    """
     new = judgments.unjudged(pool.pairs)
     missing = set(new)
     rows = []

@@ -67,10 +67,11 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Definition:
-    """What a measure's name means.
+    """What a measure's name means; :func:`measure` makes one of a function.
 
-    >>> find("recall").cutoff, find("mrr").aggregate
-    ('required', 'mean')
+    >>> first = Definition("first", "Whether the first hit is relevant.", "ours", lambda ranks, _: ranks.hits(1.0, 1))
+    >>> first.cutoff, first.aggregate, first.binary
+    ('optional', 'mean', True)
 
     ``score(ranks, measure)`` gives one float64 for every query of the qrels, in their order; where the
     query does not count for the measure the value is not looked at. ``counts(ranks, measure)`` gives one

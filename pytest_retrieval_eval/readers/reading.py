@@ -30,7 +30,11 @@ STATUSES: tuple[Status, ...] = ("ok", "empty", "length", "refused", "error")
 
 @dataclass(frozen=True)
 class Passage:
-    """A document as a reader sees it. Its id is not part of it: a reader cannot see ids."""
+    """A document as a reader sees it. Its id is not part of it: a reader cannot see ids.
+
+    >>> Passage("Ann did.", title="Deeds") == Passage("Ann did.")
+    False
+    """
 
     text: str
     title: str = ""
@@ -42,6 +46,10 @@ class Item:
 
     ``repetition`` numbers further readings of the same question: a judge that grades again, a question that is written
     anew. Labels are made from the first.
+
+    >>> item = Item("who?", (Passage("Ann did."), Passage("Bob watched.")))
+    >>> len(item.documents), item.repetition
+    (2, 0)
     """
 
     query: str
@@ -57,6 +65,9 @@ class Reading:
     number of tokens); ``refused`` (the service declined); ``error`` (nothing was read). The last two say why in
     ``detail``, are never kept in a cache, and never become a label. Token counts are None where they are unknown;
     ``truncated`` says that the reader cut its input; ``model`` is what a service says that it ran.
+
+    >>> Reading("Ann", "ok", 12, 1).answered, Reading("", "refused", 12, 0, detail="content filter").answered
+    (True, False)
     """
 
     text: str
@@ -174,7 +185,7 @@ def item_key(identity: Mapping[str, object], item: Item) -> str:
     """The key of what this reader makes of this item: 64 hexadecimal digits.
 
     It holds the identity, the query's text, the titles and texts of the documents in order, the number of the
-    repetition and :data:`KEY_SCHEMA`; and nothing else.
+    repetition and :data:`KEY_SCHEMA`; and nothing else. An identity that JSON cannot hold exactly is a DataError.
 
     >>> reader = {"kind": "callable", "name": "a"}
     >>> key = item_key(reader, Item("who?", (Passage("Ann did."), Passage("Bob did."))))

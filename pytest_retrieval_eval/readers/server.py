@@ -108,9 +108,17 @@ class ServerReader:
     not; ``weights`` the digest of the model's weights, where you know it. A name with a date or a revision (see
     :func:`~pytest_retrieval_eval.readers.chat.pinned`) is held to: a reply that names another model is an error.
     ``answers_as`` is the name that replies must carry where it is another one, ``pin`` True holds to ``model`` whatever
-    it looks like, False to nothing. ``document_chars`` cuts each document (never the query). The further settings are
-    those of :class:`~pytest_retrieval_eval.readers.calls.Engine` and
-    :class:`~pytest_retrieval_eval.readers.chat.Parameters`.
+    it looks like, False to nothing. ``document_chars`` cuts each document (never the query), in characters. The further
+    settings are those of :class:`~pytest_retrieval_eval.readers.calls.Engine` and
+    :class:`~pytest_retrieval_eval.readers.chat.Parameters`. What cannot be meant is a SettingsError; what the service
+    does not answer is a reading with the status ``refused`` or ``error``.
+
+    >>> from pytest_retrieval_eval import Item, Passage, ServerReader
+    >>> reader = ServerReader("http://localhost:8000/v1", "small-2024-08-06", max_tokens=16)
+    >>> read, written = reader.estimate([Item("who?", (Passage("Ann did."),))])  # tokens; nothing is sent
+    >>> written
+    16
+    >>> reader.close()
     """
 
     def __init__(

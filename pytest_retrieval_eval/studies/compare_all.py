@@ -113,6 +113,14 @@ def compare_all(
     ``correction`` is over the pairs of one measure. Gold spans are measured where their passages stand today. Raises a
     GateError where a run cannot be measured (a retriever that failed on more queries than ``allow_failures``, a cut-off
     beyond the depth), where more than ``allow_stale`` gold spans are stale, or where two runs count other queries.
+
+    >>> from pytest_retrieval_eval import Dataset, Run
+    >>> dataset = Dataset.of(qrels={"q1": ["a"], "q2": ["b"]})
+    >>> bm25, dense = Run.of({"q1": ["a", "x"], "q2": ["x", "b"]}), Run.of({"q1": ["x", "a"], "q2": ["x", "b"]})
+    >>> runs = {"bm25": bm25, "dense": dense}
+    >>> found = compare_all(dataset, runs, ["mrr"])
+    >>> [(cell.run, cell.value) for cell in found.cells], found.front
+    ([('bm25', 0.75), ('dense', 0.5)], ('bm25',))
     """
     wanted = list(dict.fromkeys(each if isinstance(each, Measure) else Measure.parse(each) for each in measures))
     chosen = wanted if pareto is None else [_measure(each) for each in pareto]

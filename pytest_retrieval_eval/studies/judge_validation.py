@@ -199,7 +199,9 @@ def validate_judge(
 
 
 def kappa_at(tpr: float, tnr: float, prevalence: float) -> float:
-    """Cohen's kappa of a judge with these rates where so many pairs are relevant (between 0 and 1).
+    """Cohen's kappa of a judge with these rates where so many pairs are relevant, all of them shares from 0 to 1.
+
+    A ``prevalence`` of 0 or 1, at which there is no kappa, is a ValueError.
 
     >>> round(kappa_at(0.85, 0.85, 0.5), 2), round(kappa_at(0.85, 0.85, 0.1), 2)
     (0.7, 0.46)

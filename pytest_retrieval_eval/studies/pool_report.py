@@ -229,7 +229,15 @@ def pool_report(
     others. ``second`` are the grades of another judge, ``human`` those of people, ``repeated`` the grades of a sample
     the first and the second time; where two have no pair in common, or none that is relevant, a note says so. Judges
     and people are held against each other on the pairs that both have graded. ``depths`` are those of the cost curve:
-    1, 3, 5, 10, 20 up to ``depth`` without.
+    1, 3, 5, 10, 20 up to ``depth`` without. ``price`` is that of one judgment, in any currency. A pool that no
+    judgment is of is a GateError.
+
+    >>> from pytest_retrieval_eval import Qrels, Run
+    >>> bm25, dense = Run.of({"q1": ["a", "x"], "q2": ["x", "b"]}), Run.of({"q1": ["x", "a"], "q2": ["x", "b"]})
+    >>> runs = {"bm25": bm25, "dense": dense}
+    >>> found = pool_report(runs, Qrels.of({"q1": {"a": 1, "x": 0}, "q2": {"b": 1, "x": 0}}), "mrr", depth=2)
+    >>> [(row.name, row.value) for row in found.table.rows], found.judged, found.reuse.share
+    ([('bm25', 0.75), ('dense', 0.5)], 4, 0.5)
     """
     systems = named_runs(runs)
     pool = pooled(systems, depth, queries=qrels.query_ids)

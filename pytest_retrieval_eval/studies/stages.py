@@ -118,7 +118,13 @@ def stage_report(
 
     ``select`` narrows the queries, ``by`` is a tag whose values are the slices that joining is told for, and
     ``unit="document"`` measures runs of chunks as documents. Raises GateError where a stage has none of the queries,
-    failed on one, or is too shallow for a measure.
+    failed on one, or is too shallow for a measure; MeasureError for a measure that is no mean of judged ranks.
+
+    >>> from pytest_retrieval_eval import Dataset, Run
+    >>> stages = {"bm25": Run.of({"q1": ["x", "a"]}), "reranked": Run.of({"q1": ["a", "x"]})}
+    >>> found = stage_report(Dataset.of(qrels={"q1": ["a"]}), stages, "mrr")
+    >>> [(row.stage, row.means["mrr"], row.ceilings["mrr"]) for row in found.rows]
+    [('bm25', 0.5, 1.0), ('reranked', 1.0, 1.0)]
     """
     wanted = [measures] if isinstance(measures, (str, Measure)) else list(measures)
     names = tuple(dict.fromkeys(each if isinstance(each, Measure) else Measure.parse(each) for each in wanted))

@@ -51,7 +51,15 @@ def threshold_report(
 ) -> Thresholds:
     """What each threshold of the top score would bring, at most ``most`` of them, evenly over the scores.
 
-    A threshold that is best on these queries is best for them: take it from other queries than a gate measures.
+    A threshold that is best on these queries is best for them: take it from other queries than a gate measures. A
+    dataset without queries of both kinds (with and without an answer), and a run without scores, are GateErrors.
+
+    >>> from pytest_retrieval_eval import Dataset, Run
+    >>> queries = {"q1": "how long?", "q2": {"text": "who pays?", "unanswerable": True}}
+    >>> run = Run.of({"q1": {"a": 0.9}, "q2": {"x": 0.2}})
+    >>> found = threshold_report(Dataset.of(queries=queries, qrels={"q1": ["a"]}), run)
+    >>> found.best.threshold, found.best.f1, found.auc
+    (0.55, 1.0, 1.0)
     """
     if most < 2:
         raise GateError(f"most={most}: a report has at least two thresholds")

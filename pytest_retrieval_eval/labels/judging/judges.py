@@ -28,8 +28,16 @@ class ServerJudge:
     ``prompt`` is the name of a built-in template or a :class:`JudgePrompt`. The model's name must be exact (a date or a
     revision), or ``weights`` the digest of the weights behind it, or ``pin`` True: you vouch that the name always means
     the same model. ``structured`` asks the service to hold its replies to a JSON Schema, where it can. With a
-    ``cache`` the raw replies are kept. ``document_chars`` cuts documents. The further settings are those of
-    :class:`~pytest_retrieval_eval.readers.server.ServerReader`; ``max_tokens`` is 512 unless given.
+    ``cache`` the raw replies are kept. ``document_chars`` cuts documents, in characters. The further settings are those
+    of :class:`~pytest_retrieval_eval.readers.server.ServerReader`; ``max_tokens`` (of a reply) is 512 unless given.
+    What cannot be meant is a SettingsError; a pair whose reply gives no grade is no error: its grade is None, with why.
+
+    >>> from pytest_retrieval_eval import Pair, ServerJudge
+    >>> judge = ServerJudge("http://localhost:8000/v1", "judge-2024-08-06", prompt="pool012")
+    >>> read, written = judge.estimate([Pair("q1", "d7", "Who wrote it?", "Ann did.")])  # tokens; nothing is sent
+    >>> str(judge.scale), written
+    ('0 to 2', 512)
+    >>> judge.close()
     """
 
     def __init__(
@@ -281,7 +289,13 @@ class VoteJudge:
     """A vote of several judges on one scale.
 
     ``combine`` is ``majority``: the grade that more than half of all members gave; or ``median``: the middle one of an
-    odd number of members, all of whom must have given a grade. Where there is none, the pair has no grade.
+    odd number of members, all of whom must have given a grade. Where there is none, the pair has no grade. Members of
+    different scales are a SettingsError.
+
+    >>> from pytest_retrieval_eval import CallableJudge, Pair, Scale, VoteJudge
+    >>> said = [CallableJudge(lambda query, text, grade=grade: grade, Scale(0, 2)) for grade in (2, 2, 0)]
+    >>> [graded.grade for _, graded in VoteJudge(said).grade([Pair("q1", "d7", "Who?", "Ann did.")])]
+    [2]
     """
 
     def __init__(self, judges: Sequence[Judge], *, combine: Literal["majority", "median"] = "majority") -> None:

@@ -53,7 +53,7 @@ def shared(question: str, passage: str) -> frozenset[str]:
 
 
 def word_overlap(question: str, passage: str) -> float:
-    """The share of a question's distinct words that its source has too, from 0 to 1.
+    """The share of a question's distinct words that its passage has too, from 0 to 1.
 
     Case does not count, and neither do English function words (*how*, *the*, *do*, …), unless the question has no
     others. Words are compared as they stand: *refund* is not *refunds*. A question without a single word overlaps
