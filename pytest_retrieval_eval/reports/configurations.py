@@ -78,8 +78,12 @@ def _row(cells: list[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    """A text that cannot break a table."""
-    return re.sub(r"\s+", " ", text).replace("\\", "\\\\").replace("|", "\\|")
+    r"""A text that breaks no table, and that Markdown takes for no markup.
+
+    >>> print(_cell("my_run *2* <b> a|b"), _cell("_x_"))
+    my_run \*2\* \<b> a\|b \_x\_
+    """
+    return re.sub(r"([\\|`*<~]|(?<!\w)_|_(?!\w))", r"\\\1", re.sub(r"\s+", " ", text))
 
 
 _SPECIAL = {

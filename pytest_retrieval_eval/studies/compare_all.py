@@ -252,7 +252,9 @@ def _scores(
     )
     if not found.ranks.in_run.any():
         raise GateError(f"{run.name or run.source or 'the run'} has none of the queries of {dataset.name}")
-    return found.scores(measure)
+    scores = found.scores(measure)
+    scores.overall  # noqa: B018  says why no query counts
+    return scores
 
 
 def _same_queries(measure: Measure, scores: Mapping[str, Scores]) -> None:

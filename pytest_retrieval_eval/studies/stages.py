@@ -181,11 +181,11 @@ def _evaluated(
 
 def _row(name: str, evaluation: Evaluation, measures: Sequence[Measure]) -> StageRow:
     longest = max(int(evaluation.ranks.returned.max()), 1)
-    ceilings = {str(each): _mean(_ceiling(evaluation, each)) for each in measures}
+    means = {str(each): evaluation.scores(each).mean for each in measures}  # before all else: it says why none counts
     return StageRow(
         name,
-        {str(each): evaluation.scores(each).mean for each in measures},
-        ceilings,
+        means,
+        {str(each): _mean(_ceiling(evaluation, each)) for each in measures},
         longest,
         evaluation.scores(Measure.of("recall", longest)).mean,
     )

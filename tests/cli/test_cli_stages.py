@@ -103,6 +103,7 @@ def test_what_has_no_ratio(parts, wholes, said):
         (stages(), "num_rel_ret", MeasureError, "compared by means"),
         (stages(), "span_recall@5", MeasureError, "compared by means"),
         (stages(), "unjudged@3", MeasureError, "no gap can be told"),
+        (stages(), "recall(rel=9)@3", GateError, "no query counts for recall.rel=9.@3: no document has grade >= 9"),
         ({**stages(), "short": Run.of(RUNS["bm25"], depth=2)}, "ndcg@3", GateError, "the stage short declares depth 2"),
         (
             {**stages(), "broken": Run.of(RUNS["bm25"], errors={"q4": "timed out"})},

@@ -86,6 +86,8 @@ def test_tables_say_it():
     assert "| **bm25** | 0.500 [" in text
     assert "latency.p95 (ms)" in text
     assert "| a\\|b_c |" in text
+    runs["_x_ <b> `c` *d* ~e~"] = runs.pop("a|b_c")
+    assert r"| \_x\_ \<b> \`c\` \*d\* \~e\~ |" in markdown(compare_all(dataset, runs, ["recall@1"]))
     assert "correction Holm" in text
     table = latex(found)
     assert r"a|b\_c & 0.8" in table
@@ -99,6 +101,12 @@ def test_tables_say_it():
         ({"runs": {"one": run([1] * 40, 1, "one")}}, GateError, "1 run was given"),
         ({"measures": []}, GateError, "no measure was asked for"),
         ({"measures": ["num_ret"]}, GateError, "num_ret is a sum over the queries"),
+        (
+            {"measures": ["recall(rel=9)@1"]},
+            GateError,
+            "no query counts for recall(rel=9)@1: no document has grade >= 9",
+        ),
+        ({"pareto": ["recall(rel=9)@1"]}, GateError, "no query counts for recall(rel=9)@1"),
         ({"correction": "bonferoni"}, SettingsError, "'bonferoni' is no correction"),
         ({"alpha": 0.7}, SettingsError, "alpha lies between 0 and 0.5"),
     ],
