@@ -35,6 +35,7 @@ $(BIN)/python:
 
 # one stamp for each extra; a change of pyproject.toml or constraints.txt installs anew
 $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing what \`$*\` needs (demo: less than a minute; test: some minutes)"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[$*]'
 	touch $@
 

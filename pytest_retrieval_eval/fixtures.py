@@ -328,6 +328,7 @@ def _assert_at(request: pytest.FixtureRequest, fixture: str) -> AssertAt:
         text = measure + (f"({inner})" if inner else "") + ("" if k is None else f"@{k}")
         return _measured(bench, request, text, options)
 
+    assert_at.__name__ = assert_at.__qualname__ = fixture  # as pytest shows it beside a line that fails
     return assert_at
 
 

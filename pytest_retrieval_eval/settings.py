@@ -20,6 +20,7 @@ IRDS = "irds:"  # what the id of a dataset of ir_datasets stands behind, as in c
 UPDATE_MODES = ("new", "all")
 CACHE = ".retrieval-cache"
 JUDGMENTS = "judgments"
+JUDGE = "judge.yaml"  # in the folder of judgments: the settings of the judge that fills it
 CONTRADICTIONS = ("refuse", "first", "max", "median")
 CACHE_MODES = ("rw", "ro", "refresh", "off")
 REANCHOR_MODES = ("report", "write")
@@ -339,12 +340,16 @@ class Settings:
         return f'{file.name}, under {section}, {name} = ["{line}"]'
 
     def judge_command(self, pairs: str, judgments: Path | None = None, dataset: str = "") -> str:
-        """The command that judges a file of pairs; ``judgments`` is the folder of the grades, where not the ini's."""
+        """The command that judges a file of pairs; ``judgments`` is the folder of the grades, where not the ini's.
+
+        Which judge is for the user to say, as ``JUDGE``, where the folder has no ``judge.yaml``.
+        """
         folder = judgments or self.judgments
         place = str(folder.relative_to(self.root) if folder.is_relative_to(self.root) else folder)
         words = ["pytest-retrieval-eval", "judge", pairs]
         words += ["--dataset", dataset] if dataset else []
         words += [] if place == JUDGMENTS else ["--judgments", place]
+        words += [] if (folder / JUDGE).exists() else ["--judge", "JUDGE"]
         return shlex.join(words)
 
     @property

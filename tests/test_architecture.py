@@ -68,7 +68,13 @@ def test_nothing_imports_upward(path):
 
 
 # Classes of data that offer what another file does with them, as in `Run.read` or `Spans.write`, and import it then.
-OFFERING = {f"collection.{name}" for name in ("chunks", "dataset", "run", "spans", "traces")}
+OFFERING = {
+    "collection.chunks",
+    "collection.dataset",
+    "collection.run",
+    "collection.spans",
+    "collection.traces",
+}
 
 
 def module_of(path: Path) -> str:

@@ -25,10 +25,9 @@ from pytest_retrieval_eval.progress import progress
 from pytest_retrieval_eval.readers.budget import Price
 from pytest_retrieval_eval.readers.cache import told
 from pytest_retrieval_eval.readers.store import ReadingCache
-from pytest_retrieval_eval.settings import is_settings_file
+from pytest_retrieval_eval.settings import JUDGE, is_settings_file
 from pytest_retrieval_eval.wording import counted, shown
 
-JUDGE = "judge.yaml"
 """In the folder of judgments, the settings of the judge that fills it unless --judge names another."""
 
 _LISTED = 20

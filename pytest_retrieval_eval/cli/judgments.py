@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections import Counter
 from pathlib import Path
 
@@ -86,7 +87,8 @@ def worksheet(arguments: argparse.Namespace, console: Console) -> int:
     )
     console.say(
         f"wrote {arguments.output}: {counted(found.rows, 'pair')} of {found.pairs} that the judge has graded, "
-        f"{found.not_relevant} of them not relevant to it; fill the column grade, and take it in with: judgments import"
+        f"{found.not_relevant} of them not relevant to it; fill the column grade, and take it in with: "
+        f"pytest-retrieval-eval judgments import {shlex.quote(str(arguments.output))} --name NAME --part heldout"
     )
     return 0
 

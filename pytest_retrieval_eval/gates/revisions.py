@@ -137,6 +137,8 @@ class _Git:
         ref = self.revision.ref
         shallow = self.ask("rev-parse", "--is-shallow-repository") == "true"
         fetch = self._fetch(ref, shallow=shallow)
+        if not self.ask("remote"):
+            fetch = "git remote add origin URL, then git fetch origin (this repository has no remote)"
         if shallow:
             raise GateError(f"{self.revision}: this clone is shallow and has no commit {ref}; fetch it: {fetch}")
         known = self.ask("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes", "refs/tags")

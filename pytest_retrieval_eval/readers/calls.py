@@ -524,6 +524,7 @@ def _httpx() -> Any:
         import httpx
     except ImportError:
         raise SettingsError(
-            "calling a server needs the package httpx; install it with: pip install 'pytest-retrieval-eval[server]'"
+            "calling a server needs the package httpx; install it with: pip install 'pytest-retrieval-eval[server]' "
+            "(for a judge: [judge])"
         ) from None
     return httpx

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_retrieval_eval.gates.corrections import adjusted_over
@@ -65,7 +66,8 @@ def summarise(terminal: TerminalReporter, ledger: Ledger) -> None:
         terminal.write_line(f"note: {note}", yellow=True)
     for complaint in ledger.complaints:
         terminal.write_line(f"ERROR: {complaint}", red=True, bold=True)
-    command = next_command(verdicts, ledger)
+    keeps_failed = terminal.config.pluginmanager.hasplugin("cacheprovider")
+    command = next_command(verdicts, ledger, again="--last-failed" if keeps_failed else "")
     if command:
         terminal.write_line(f"next: {command}")
 
@@ -111,8 +113,11 @@ def adjusted_line(verdicts: Sequence[Verdict]) -> str | None:
     return f"p adjusted by Holm over {len(found)} comparisons, for information (each gate decides alone): {which}"
 
 
-def next_command(verdicts: list[tuple[str, Verdict]], ledger: Ledger) -> str | None:
-    """The one command that is most likely wanted now, or None where all is well."""
+def next_command(verdicts: list[tuple[str, Verdict]], ledger: Ledger, again: str = "") -> str | None:
+    """The one command that is most likely wanted now, or None where all is well.
+
+    ``again`` is the option that runs what failed, where there is too much of it to be named.
+    """
     missing = [nodeid for nodeid, verdict in verdicts if verdict.status == "error" and verdict.missing_baseline]
     if missing:
         return f"pytest --retrieval-update=new {_quoted(missing)}".rstrip()
@@ -122,11 +127,16 @@ def next_command(verdicts: list[tuple[str, Verdict]], ledger: Ledger) -> str | N
     expected = {nodeid for nodeid, (outcome, _) in ledger.outcomes.items() if outcome == "xfailed"}
     failed = [nodeid for nodeid, verdict in verdicts if not verdict.ok and nodeid not in expected]
     if failed:
-        return f"pytest -vv {_quoted(failed) or '--last-failed'}"
-    baselines = [target for kind, target in ledger.written if kind == "baseline"]
-    if baselines:
+        return f"pytest -vv {_quoted(failed) or again}".rstrip()
+    baselines = [_from_here(target) for kind, target in ledger.written if kind == "baseline"]
+    if baselines and any((folder / ".git").exists() for folder in Path(baselines[0]).absolute().parents):
         return f"git add {_quoted(baselines) or _quoted([os.path.commonpath(baselines)])}"
     return None
+
+
+def _from_here(path: str) -> str:
+    """A path as it is typed in the current folder."""
+    return os.path.relpath(path) if Path(path).is_relative_to(Path.cwd()) else path
 
 
 def _quoted(words: list[str], most: int = 5) -> str:

@@ -48,8 +48,6 @@ def newcomer(tmp_path):
     for block in pages.blocks(PAGE, "toml", "python"):
         if block.name:
             (tmp_path / block.name).write_text(block.text, encoding="utf-8")
-    with (tmp_path / "pyproject.toml").open("a") as file:
-        file.write('pythonpath = ["."]\n')
     return tmp_path
 
 

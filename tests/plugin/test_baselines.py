@@ -32,7 +32,12 @@ def test_a_baseline_is_written_and_then_held(project, dist):
     project.test(GATE)
     result = project.run("--retrieval-update=new", *dist)
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["UPDATED*recall@2*", "baseline written: *main.run.jsonl.gz", "next: git add *"])
+    result.stdout.fnmatch_lines(
+        [
+            "UPDATED*recall@2*",
+            "baseline written: *main.run.jsonl.gz",
+        ]
+    )
     header, *rows = lines_of(project.path / PLACE)
     assert header["format"] == "retrieval-run"
     assert header["depth"] == 100

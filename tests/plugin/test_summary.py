@@ -117,11 +117,16 @@ def test_a_long_retrieval_shows_its_progress_to_a_person(project):
 
 def test_the_next_command_is_whole_where_many_gates_fail(project):
     project.test("".join(f"def test_{n}(recall_at):\n    assert recall_at(2) >= 0.9\n" for n in range(7)))
-    project.run().stdout.fnmatch_lines(["next: pytest -vv --last-failed"])
+    project.run("-p", "no:cacheprovider").stdout.fnmatch_lines(["next: pytest -vv"])  # nobody keeps what failed last
+    project.run("-p", "cacheprovider").stdout.fnmatch_lines(["next: pytest -vv --last-failed"])
     lines = (f"def test_{n}(recall_at, baseline):\n    assert recall_at(2) >= baseline['b{n}']\n" for n in range(7))
     project.test("".join(lines))
     project.run().stdout.fnmatch_lines(["next: pytest --retrieval-update=new"])
-    project.run("--retrieval-update=new").stdout.fnmatch_lines(["next: git add *eval/small/baselines"])
+    project.run("--retrieval-update=new").stdout.no_fnmatch_line("next: git add*")  # not in a repository
+    (project.path / ".git").mkdir()
+    project.run("--retrieval-update=all", "-o", "retrieval_baseline_dir=kept").stdout.fnmatch_lines(
+        ["next: git add kept/small"]
+    )
 
 
 def test_a_gate_that_cannot_fail_is_weak(project):

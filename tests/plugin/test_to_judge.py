@@ -36,7 +36,7 @@ def test_the_pairs_of_all_gates(project, dist):
     result.stdout.fnmatch_lines(
         [
             "5 pairs to judge written: *out/pairs.jsonl",
-            f"next: pytest-retrieval-eval judge {written} --dataset {dataset}",
+            f"next: pytest-retrieval-eval judge {written} --dataset {dataset} --judge JUDGE",
         ]
     )
 
@@ -48,8 +48,10 @@ def test_the_next_command_judges_what_was_written(project):
     project.test(GATES)
     pairs = project.path / "pairs.jsonl"
     result = project.run("--retrieval-to-judge=pairs.jsonl")
-    result.stdout.fnmatch_lines([f"next: pytest-retrieval-eval judge {pairs} --judgments kept/grades"])
+    result.stdout.fnmatch_lines([f"next: pytest-retrieval-eval judge {pairs} --judgments kept/grades --judge JUDGE"])
     project.ini()
+    (project.path / "judgments").mkdir()
+    (project.path / "judgments" / "judge.yaml").touch()
     project.run("--retrieval-to-judge=pairs.jsonl").stdout.fnmatch_lines([f"next: pytest-retrieval-eval judge {pairs}"])
     result = project.run("--retrieval-to-judge=pairs.tsv")
     dataset = project.path / "eval" / "small"
