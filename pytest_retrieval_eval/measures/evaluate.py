@@ -170,14 +170,14 @@ class Evaluation:
         ids = self.qrels.query_ids
         inside = np.ones(len(ids), bool)
         if self._select is not None:
-            inside &= np.fromiter((query_id in self._select for query_id in ids), bool, len(ids))
+            inside &= np.fromiter(map(self._select.__contains__, ids), bool, len(ids))
         # trec_eval knows no unanswerable queries.
         if not self.trec and queries is not None and queries.unanswerable and not evidence.every:
             unanswerable = queries.unanswerable
             inside &= np.fromiter((query_id not in unanswerable for query_id in ids), bool, len(ids))
         self._inside: Bools = inside
         always = self.qrels.always
-        self._always: Bools = np.fromiter((query_id in always for query_id in ids), bool, len(ids))
+        self._always: Bools = np.fromiter(map(always.__contains__, ids), bool, len(ids))
 
     def narrowed(self, select: Collection[str]) -> Evaluation:
         """The same for these queries alone; nothing is found again."""
@@ -196,7 +196,9 @@ class Evaluation:
 
     def scores(self, measure: str | Measure) -> Scores:
         """The scores of a measure, computed now if it was not asked for before. Raises MeasureError."""
-        name = measure if isinstance(measure, Measure) and measure in self._scores else _measure(measure)
+        if isinstance(measure, Measure) and measure in self._scores:
+            return self._scores[measure]
+        name = _measure(measure)
         home = self._home(name)
         if home is not self:
             return home.scores(name)
