@@ -160,7 +160,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give each test that uses gates its context, as a hidden parameter of session scope."""
     name = "retrieval_context"
     node = cast(pytest.Item, metafunc.definition)
-    if name not in metafunc.fixturenames or not is_ours(fixture_definition(node, name)):
+    if name not in metafunc.fixturenames:
+        return
+    if not is_ours(fixture_definition(node, name)):
+        if any(is_ours(fixture_definition(node, other)) for other in metafunc.fixturenames):
+            raise pytest.Collector.CollectError(
+                f"{node.nodeid}: the fixture {name} tells gates which marker is whose, and is not to be overridden: "
+                "give the project's own another name"
+            )
         return
     try:
         keys = context_keys(node)

@@ -110,6 +110,21 @@ def test_a_keyword_is_that_of_the_closest_marker_that_has_it(project, dist):
     project.run(*dist).assert_outcomes(passed=3)
 
 
+def test_the_fixture_of_the_context_is_no_project_s(project, dist):
+    project.test(
+        "import pytest\n@pytest.fixture\ndef retrieval_context():\n    return 7\n"
+        "def test_it(recall_at):\n    recall_at(2) >= 0.1\n"
+    )
+    result = project.run(*dist)
+    result.assert_outcomes(errors=1)
+    assert "retrieval_context tells gates which marker is whose, and is not to be overridden" in result.stdout.str()
+    project.test(
+        "import pytest\n@pytest.fixture\ndef retrieval_context():\n    return 7\n"
+        "def test_it(retrieval_context):\n    assert retrieval_context == 7\n"
+    )
+    project.run().assert_outcomes(passed=1)
+
+
 CONTRADICTIONS = {
     "function": "@mark(baseline='a')\n@mark(baseline='b')\ndef test_it(recall_at):\n    recall_at(2) >= 0.1\n",
     "class": (
