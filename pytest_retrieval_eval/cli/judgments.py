@@ -11,7 +11,7 @@ from pytest_retrieval_eval.cli.console import Console
 from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import SettingsError
-from pytest_retrieval_eval.labels.exchange import export_qrels, export_rows, read_labels, write_worksheet
+from pytest_retrieval_eval.labels.exchange import check_ids, export_qrels, export_rows, read_labels, write_worksheet
 from pytest_retrieval_eval.labels.judgments import Judgments
 from pytest_retrieval_eval.labels.pool import DEPTH, pool_of
 from pytest_retrieval_eval.labels.store.judges import HUMAN
@@ -52,11 +52,11 @@ def show(arguments: argparse.Namespace, console: Console) -> int:
         for key, grade in store.grades(arguments.query_id).items():
             console.write("\t".join((key[0], key[2], f"{grade.grade:g}", grade.source, key[1], key[3])) + "\n")
         return 0
-    for name, kept in store.judges.items():
-        table = store.table(name)
+    for kept in store.chosen if arguments.judged_by else store.judges.values():
+        table = store.table(kept.name)
         found = Counter(grade for _, grade in table)
         grades = " ".join(f"{grade:g}:{found[grade]}" for grade in sorted(found))
-        console.write(f"{name}\t{len(table)}\t{len(table.query_ids)}\t{grades}\t{kept.digest[:_DIGEST]}\n")
+        console.write(f"{kept.name}\t{len(table)}\t{len(table.query_ids)}\t{grades}\t{kept.digest[:_DIGEST]}\n")
     people: dict[str, Counter[str]] = {}
     for row, place in store.rows(HUMAN):
         people.setdefault(Path(place.rpartition(":")[0]).stem, Counter())[row.part or "no part"] += 1
@@ -100,6 +100,7 @@ def import_(arguments: argparse.Namespace, console: Console) -> int:
     if not rows:
         raise SettingsError(f"{arguments.file}: no row has a grade ({counted(empty, 'row')} without)")
     store = Judgments(arguments.judgments)
+    check_ids(rows, store)
     added = store.add_human(arguments.name, rows)
     weights = f", {added.weights} with another weight" if added.weights else ""
     console.say(f"{counted(len(rows), 'label')} of {arguments.name}, {added.new} new{weights}")

@@ -134,6 +134,8 @@ def _documents(path: Path) -> Chunks:
         if key in made:
             raise DataError(f"{where}: document {key!r} comes a second time; ids are unique")
         made[key] = Chunk(key, 0, len(text))
+    if not made:
+        raise DataError(f"{path}: the corpus is empty: there is no passage to ask about")
     return Chunks.of(made, source=str(path))
 
 

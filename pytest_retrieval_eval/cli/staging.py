@@ -30,6 +30,8 @@ def report_stages(arguments: argparse.Namespace, console: Console) -> int:
     report = stage_report(
         dataset, read_stages(arguments.stages), measures, select=select, by=arguments.by, unit=arguments.unit
     )
+    if arguments.by is not None and not report.hybrids:
+        console.note(f"--by {arguments.by}: no stage joins several others, and joining is all that is told by a tag")
     if arguments.json:
         console.write(json_text(report.to_dict()) + "\n")
     else:

@@ -14,7 +14,7 @@ from pytest_retrieval_eval.cli.inputs import parse_where, read_collection, read_
 from pytest_retrieval_eval.cli.judging import judge_and_pool, say_replies
 from pytest_retrieval_eval.cli.reading import opened_cache
 from pytest_retrieval_eval.collection.dataset import Dataset
-from pytest_retrieval_eval.collection.files import json_document, write_atomically
+from pytest_retrieval_eval.collection.files import json_document, utf8, write_atomically
 from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.collection.queries import json_word
 from pytest_retrieval_eval.collection.run import Run
@@ -27,7 +27,7 @@ from pytest_retrieval_eval.labels.pool import pool_of
 from pytest_retrieval_eval.reports.pool import agreement_lines, document, html, report_text, stability_text
 from pytest_retrieval_eval.reports.validation import validation_text
 from pytest_retrieval_eval.settings import JUDGMENTS
-from pytest_retrieval_eval.studies.agreement import agreement, grades_of, sample_pairs
+from pytest_retrieval_eval.studies.agreement import agreement, check_apart, grades_of, sample_pairs
 from pytest_retrieval_eval.studies.corrected import CorrectedPrecision, corrected_precision
 from pytest_retrieval_eval.studies.heldout import evidence_of
 from pytest_retrieval_eval.studies.pool_report import pool_report
@@ -46,6 +46,9 @@ def report(arguments: argparse.Namespace, console: Console) -> int:
     for name, run in runs.items():
         for warning in run.warnings:
             console.note(f"{name}: {warning}")
+    for other in (arguments.second, arguments.human, arguments.repeated, arguments.before):
+        if other is not None and arguments.judgments is None:
+            check_apart(arguments.qrels, other)
     labels = _of_folder(arguments, runs) if arguments.judgments is not None else _of_files(arguments)
     qrels, human = labels.qrels, labels.human
     if arguments.human is not None:
@@ -78,7 +81,7 @@ def report(arguments: argparse.Namespace, console: Console) -> int:
         stable = ranking_stability(runs, Qrels.read(arguments.before), qrels, arguments.measure, min_tau=min_tau)
     if arguments.html is not None:
         with write_atomically(arguments.html) as file:
-            file.write(html(found, stable).encode())
+            file.write(utf8(html(found, stable)))
     if arguments.json:
         console.write(json_text(document(found, stable)) + "\n")
     else:

@@ -310,6 +310,15 @@ def json_number(value: object, where: str, what: str) -> float:
 # --- writing --------------------------------------------------------------------------------------
 
 
+def utf8(text: str) -> bytes:
+    r"""Text of a file. Half of a surrogate pair, which JSON can hold and UTF-8 cannot, is written as its JSON escape.
+
+    >>> utf8('"\ud83d"')
+    b'"\\ud83d"'
+    """
+    return text.encode("utf-8", "backslashreplace")
+
+
 @contextmanager
 def write_atomically(path: PathLike) -> Iterator[BinaryIO]:
     """A binary writer whose file appears under ``path`` only when the block ends without an exception.
@@ -322,16 +331,16 @@ def write_atomically(path: PathLike) -> Iterator[BinaryIO]:
     import shutil
     from pathlib import Path
 
-    target = Path(os.path.realpath(path))
     kind = compression(path)
-    if os.path.isdir(target):
-        raise DataError(f"{path} is a folder; expected the name of a file to write")
     try:
+        target = Path(os.path.realpath(path))
+        if os.path.isdir(target):
+            raise DataError(f"{path} is a folder; expected the name of a file to write")
         target.parent.mkdir(parents=True, exist_ok=True)
         # The name is cut: a legal long name must not become an illegal one. mkstemp would ignore the umask.
         temporary = target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}.tmp")
         raw = open(temporary, "xb")  # noqa: SIM115  # closed below, before it is moved
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise _cannot("write", path, error) from error
     try:
         with raw:

@@ -18,6 +18,7 @@ from pytest_retrieval_eval.collection.files import (
     excerpt,
     json_lines,
     lines,
+    utf8,
     write_atomically,
 )
 from pytest_retrieval_eval.errors import DataError, did_you_mean
@@ -113,7 +114,7 @@ def write_rows(path: PathLike, rows: Iterable[Mapping[str, Any]], keys: tuple[st
     with write_atomically(path) as out:
         if mark is None:
             for row in rows:
-                out.write((json.dumps(row, ensure_ascii=False) + "\n").encode())
+                out.write(utf8(json.dumps(row, ensure_ascii=False) + "\n"))
             return
         kept = list(rows)
         used = [key for key in keys if any(key in row for row in kept)]
@@ -121,4 +122,4 @@ def write_rows(path: PathLike, rows: Iterable[Mapping[str, Any]], keys: tuple[st
         writer = csv.writer(text, delimiter=mark, lineterminator="\n")
         writer.writerow(used)
         writer.writerows([[row.get(key, "") for key in used] for row in kept])
-        out.write(text.getvalue().encode())
+        out.write(utf8(text.getvalue()))

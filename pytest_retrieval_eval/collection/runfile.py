@@ -30,6 +30,7 @@ from pytest_retrieval_eval.collection.files import (
     json_lines,
     json_number,
     json_object,
+    utf8,
     write_atomically,
 )
 from pytest_retrieval_eval.collection.hits import Hit, read_hits
@@ -313,8 +314,7 @@ def write_ours(path: PathLike, run: RunFile) -> None:
 
 
 def _json_line(value: object) -> bytes:
-    # Halves of surrogate pairs, which messages of exceptions may have, become the JSON escapes that they are.
-    return (json.dumps(value, sort_keys=True, ensure_ascii=False) + "\n").encode(errors="backslashreplace")
+    return utf8(json.dumps(value, sort_keys=True, ensure_ascii=False) + "\n")
 
 
 def _hits(columns: Columns, place: int) -> Iterator[dict[str, object]]:

@@ -22,6 +22,7 @@ from pytest_retrieval_eval.collection.files import (
     PathLike,
     excerpt,
     json_lines,
+    utf8,
     write_atomically,
 )
 from pytest_retrieval_eval.collection.hits import Hit, read_hits
@@ -268,7 +269,7 @@ class Traces(Mapping[str, "tuple[Call, ...]"]):
                 row: dict[str, object] = {"query_id": query_id, "calls": [call.to_dict() for call in self[query_id]]}
                 if query_id in self.errors:
                     row["error"] = self.errors[query_id]
-                out.write((json.dumps(row, ensure_ascii=False) + "\n").encode(errors="backslashreplace"))
+                out.write(utf8(json.dumps(row, ensure_ascii=False) + "\n"))
 
 
 def read_trace_rows(path: PathLike) -> tuple[dict[str, tuple[Call, ...]], dict[str, str]]:

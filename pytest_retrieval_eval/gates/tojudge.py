@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_retrieval_eval.collection.files import bare_suffixes, json_lines, write_atomically
+from pytest_retrieval_eval.collection.files import bare_suffixes, json_lines, lines, utf8, write_atomically
 from pytest_retrieval_eval.errors import DataError, SettingsError
 from pytest_retrieval_eval.gates.diff import ranked_holes
 from pytest_retrieval_eval.gates.side import Side
@@ -138,9 +138,29 @@ def merged(pairs: Iterable[Pair]) -> list[dict[str, Any]]:
 
 
 def check_path(path: Path, option: str) -> None:
-    """Refuse a file of which the ending does not say how to write it."""
+    """Refuse a file of which the ending does not say how to write it, and one that is there and holds anything else.
+
+    Runs, queries and judgments have the same endings, and are not to be had again.
+    """
     if bare_suffixes(path)[-1:] not in [[ending] for ending in ENDINGS]:
         raise SettingsError(f"{option} {path}: pairs are written as {' or '.join(ENDINGS)} (also .gz, .zst, .bz2, .xz)")
+    if path.is_file() and not _holds_pairs(path):
+        raise SettingsError(
+            f"{option} {path}: the file is there, and holds no pairs to judge; what others wrote is not overwritten: "
+            "name another file, or move it away"
+        )
+
+
+def _holds_pairs(path: Path) -> bool:
+    """Whether a file is empty or begins as ``write`` writes it."""
+    try:
+        if bare_suffixes(path)[-1:] == [".tsv"]:
+            first = next((line for _, line in lines(path)), None)
+            return first is None or first.split("\t") == list(_COLUMNS)
+        row = next((row for _, row in json_lines(path)), None)
+        return row is None or (row.keys() >= {"query_id", "doc_id"} and row.keys() <= set(_COLUMNS))
+    except DataError:
+        return False
 
 
 def write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -152,7 +172,7 @@ def write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
             file.write(("\t".join(_COLUMNS) + "\n").encode())
         for row in rows:
             line = "\t".join(_cell(row.get(name)) for name in _COLUMNS) if table else _json(row)
-            file.write(f"{line}\n".encode())
+            file.write(utf8(f"{line}\n"))
 
 
 def asks_for_texts(path: Path, rows: Iterable[Mapping[str, Any]]) -> bool:
@@ -174,7 +194,7 @@ def stage(path: Path, pairs: Iterable[Pair]) -> None:
     """Write the pairs of one gate where the process that ends the session finds them."""
     with write_atomically(path) as file:
         for pair in pairs:
-            file.write((_json(asdict(pair)) + "\n").encode())
+            file.write(utf8(_json(asdict(pair)) + "\n"))
 
 
 def staged(paths: Iterable[Path]) -> list[Pair]:

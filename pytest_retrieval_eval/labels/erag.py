@@ -7,6 +7,7 @@ the gold answers is the label of that document, a degree from 0 to 1.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -34,6 +35,7 @@ NO_READER = (
 # From so many queries on, labels that are all 0 are no chance, but a reader or answers of other queries.
 _FEW = 5
 _LONGEST = 80  # characters of an answer in one line
+_NAMED = 3  # models in one line
 
 Places = Mapping[str, Mapping[str, Item]]  # query → document → what the reader is asked
 
@@ -279,6 +281,11 @@ def _notes(readings: Mapping[Item, Reading]) -> list[str]:
         notes.append(f"the reader saw only the beginning of {cut} of {total} documents, which are longer than it takes")
     if long:
         notes.append(f"{long} of {total} answers were cut off at the largest number of tokens")
+    models = Counter(reading.model for reading in readings.values() if reading.model)
+    if len(models) > 1:  # of one reader: behind its name there are several, or there was another before
+        shown = ", ".join(f"{model} ({count})" for model, count in models.most_common(_NAMED))
+        more = f" and {len(models) - _NAMED} more" if len(models) > _NAMED else ""
+        notes.append(f"the answers come from {len(models)} models, as the reader's service names them: {shown}{more}")
     return notes
 
 

@@ -7,9 +7,19 @@ import io
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_retrieval_eval.collection.files import PathLike, decode, excerpt, json_id, read_bytes, write_atomically
+from pytest_retrieval_eval.collection.files import (
+    PathLike,
+    decode,
+    excerpt,
+    json_id,
+    read_bytes,
+    utf8,
+    write_atomically,
+)
 from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.errors import DataError, GateError, SettingsError
 from pytest_retrieval_eval.labels.judged import Judged
@@ -53,8 +63,10 @@ def write_worksheet(
 
     It is a sample of the pairs that the judge has graded. At least ``min_not_relevant`` of it are pairs that the judge
     calls not relevant (a grade below ``rel``): there are few of them in a pool, and a judge must be right about them.
-    ``weight`` says how many pairs of its kind a row stands for. Pairs that people have judged are left out.
+    ``weight`` says how many pairs of its kind a row stands for. Pairs that people have judged are left out. A file
+    that is there stays, unless it is a worksheet without a grade.
     """
+    _check_free(path)
     if not judgments.chosen:
         raise GateError(f"{judgments.folder} has no judge yet, whose grades a worksheet is drawn from")
     judge = judgments.table(judgments.chosen[0].name)
@@ -90,26 +102,30 @@ def read_labels(
 
     The texts that they hold for are those of the worksheet, else those that the dataset has today.
     """
-    text = decode(read_bytes(path), path)
-    lines = _table(path, text)
-    if lines is None:
+    rows = _table(path)
+    if rows is None:
         return _of_qrels(path, dataset, part, who), 0
-    rows = [(lines.line_num, row) for row in lines]
-    graded = [(number, row) for number, row in rows if (row["grade"] or "").strip()]
-    asked = {(str(row["query_id"]), str(row["doc_id"])) for _, row in graded if not row.get("document_hash")}
+    graded = []
+    for number, row in rows:
+        where = f"{path}:{number}"
+        if row.get("document_hash"):  # of rows without a grade too: cells that moved along have left it empty
+            check_hash(row.get("query_hash"), where, "query_hash")
+            check_hash(row["document_hash"], where, "document_hash")
+        if row["grade"].strip():
+            if row.keys() >= set(_ROWS) and row["source"] != HUMAN:
+                raise DataError(
+                    f"{where}: the grade is one of {row['source']}, as judgments export writes it, and these are to be "
+                    "labels of people; leave the rows of judges out"
+                )
+            graded.append((where, row))
+    asked = {(row["query_id"], row["doc_id"]) for _, row in graded if not row.get("document_hash")}
     known = _today(path, asked, dataset)
     found, at = [], now()
-    for number, row in graded:
-        where = f"{path}:{number}"
+    for where, row in graded:
         query_id, doc_id = json_id(row["query_id"], where), json_id(row["doc_id"], where)
-        if row.get("document_hash"):
-            hashes = (
-                check_hash(row.get("query_hash"), where, "query_hash"),
-                check_hash(row["document_hash"], where, "document_hash"),
-            )
-        else:
-            hashes = known[query_id, doc_id]
-        grade, weight = _number(row["grade"].strip(), where, "grade"), (row.get("weight") or "").strip()
+        of_texts = row.get("query_hash", ""), row.get("document_hash", "")
+        hashes = of_texts if of_texts[1] else known[query_id, doc_id]
+        grade, weight = _number(row["grade"].strip(), where, "grade"), row.get("weight", "").strip()
         found.append(
             Judgment(
                 query_id,
@@ -120,11 +136,39 @@ def read_labels(
                 at,
                 who,
                 part,
-                w=_number(weight, where, "weight") if weight else None,
+                w=_weight(weight, where) if weight else None,
             )
         )
     blank = sum(not any(row.values()) for _, row in rows)  # a spreadsheet leaves such lines at the end
     return found, len(rows) - len(graded) - blank
+
+
+def check_ids(labels: Iterable[Judgment], judgments: Judgments) -> None:
+    """DataError where a folder has the texts of a label under ids that are not those of the label.
+
+    A spreadsheet makes 123 of 00123, and of 1E5 another number; nobody would find the label again.
+    """
+    labels = list(labels)
+    wanted = {(label.qh, label.dh) for label in labels}
+    ids: dict[tuple[str, str], tuple[str, str]] = {}
+    pairs, known = set[tuple[str, str]](), set[tuple[str, str]]()
+    lenient = Judgments(judgments.folder, contradictions="first")
+    for name in lenient.judges:
+        for (query_id, of_query, doc_id, of_doc), _ in lenient.table(name):
+            known |= {("query", query_id), ("document", doc_id)}
+            if (of_query, of_doc) in wanted:
+                ids[of_query, of_doc] = query_id, doc_id
+                pairs.add((query_id, doc_id))
+    for label in labels:
+        there = ids.get((label.qh, label.dh))
+        if there is None or (label.q, label.d) in pairs:
+            continue
+        for what, said, meant in (("query", label.q, there[0]), ("document", label.d, there[1])):
+            if (what, said) not in known:
+                raise DataError(
+                    f"a label is of {what} {said!r}, and {judgments.folder} has its texts as those of {what} "
+                    f"{meant!r}: a spreadsheet may have changed the ids; have it read the columns of ids as text"
+                )
 
 
 def export_rows(path: PathLike, judgments: Judgments) -> int:
@@ -156,23 +200,57 @@ def export_qrels(path: PathLike, judgments: Judgments, dataset: Dataset) -> int:
     return len(lines)
 
 
-def _table(path: PathLike, text: str) -> csv.DictReader[str] | None:
-    """The rows of a table with the columns of labels, whichever of comma, semicolon and tab stands between them (a
-    spreadsheet takes what its country does); None where the first line does not name them.
+def _table(path: PathLike) -> list[tuple[int, dict[str, str]]] | None:
+    """The rows of a table with the columns of labels, each with the line that it ends in, whichever of comma, semicolon
+    and tab stands between them (a spreadsheet takes what its country does); None where the first line does not name
+    them. A row that is short has empty cells at its end, as spreadsheets leave them out.
     """
+    text = decode(read_bytes(path), path)
     first = text.partition("\n")[0]
     if "query_id" not in first or "grade" not in first or first.lstrip().startswith("{"):
         return None
-    lines = csv.DictReader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count))
-    names = [name.strip() for name in lines.fieldnames or ()]
-    for name in dict.fromkeys((*_SHEET, *_ROWS)):
-        found = names.count(name)
-        if found > 1 or (not found and name in _NEEDED):
-            raise DataError(
-                f"{path}:1: {found} columns have the name {name} ({excerpt(', '.join(names))}); expected one"
-            )
-    lines.fieldnames = names
-    return lines
+    # Strict: else a quote that is never closed swallows all rows behind it.
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count), strict=True)
+    rows = list[tuple[int, dict[str, str]]]()
+    before = csv.field_size_limit(len(text) + 1)  # the library's own limit is smaller than some documents
+    try:
+        names = [name.strip() for name in next(lines)]
+        for name in dict.fromkeys((*_SHEET, *_ROWS)):
+            found = names.count(name)
+            if found > 1 or (not found and name in _NEEDED):
+                raise DataError(
+                    f"{path}:1: {found} columns have the name {name} ({excerpt(', '.join(names))}); expected one"
+                )
+        for cells in lines:
+            if len(cells) > len(names):
+                raise DataError(
+                    f"{path}:{lines.line_num}: the row has {len(cells)} cells, and there are {len(names)} columns; a "
+                    "cell with the character between cells in it stands in quotes"
+                )
+            if cells:
+                rows.append((lines.line_num, dict(zip_longest(names, cells, fillvalue=""))))
+    except csv.Error as error:
+        raise DataError(
+            f"{path}:{lines.line_num}: the table cannot be read ({error}); is a quote missing, or one too many?"
+        ) from None
+    finally:
+        csv.field_size_limit(before)
+    return rows
+
+
+def _check_free(path: PathLike) -> None:
+    """Refuse to write a worksheet over the work of people, or over anything else."""
+    if not Path(path).is_file():
+        return
+    try:
+        rows = _table(path)
+    except DataError:
+        rows = None
+    if rows is None or any(row["grade"].strip() for _, row in rows):
+        what = "no worksheet" if rows is None else "a worksheet with grades"
+        raise SettingsError(
+            f"{path} is there, and is {what}: what people wrote is not overwritten; name another file, or move it away"
+        )
 
 
 def _of_qrels(path: PathLike, dataset: Dataset | None, part: str | None, who: str) -> list[Judgment]:
@@ -221,10 +299,17 @@ def _number(text: str, where: str, what: str) -> float:
     return number
 
 
+def _weight(text: str, where: str) -> float:
+    weight = _number(text, where, "weight")
+    if weight <= 0:
+        raise DataError(f"{where}: the weight is {excerpt(text)}; expected a number above 0, such as 1.25")
+    return weight
+
+
 def _write(path: PathLike, names: Sequence[str], rows: Iterable[Mapping[str, object]]) -> None:
     made = io.StringIO(newline="")
     table = csv.DictWriter(made, names, lineterminator="\n")
     table.writeheader()
     table.writerows(rows)
     with write_atomically(path) as file:
-        file.write(made.getvalue().encode())
+        file.write(utf8(made.getvalue()))

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_retrieval_eval.collection.files import PathLike, json_lines, write_atomically
+from pytest_retrieval_eval.collection.files import PathLike, json_lines, utf8, write_atomically
 from pytest_retrieval_eval.errors import GateError, SettingsError
 from pytest_retrieval_eval.labels.store.failures import Failure, failure_of, merged
 from pytest_retrieval_eval.labels.store.journal import append, read_journal, side_folder, writing
@@ -480,7 +480,7 @@ def _write(path: Path, rows: Iterable[Judgment]) -> None:
 
 
 def _write_lines(path: Path, lines: Sequence[str]) -> None:
-    data = "".join(f"{line}\n" for line in lines).encode()
+    data = utf8("".join(f"{line}\n" for line in lines))
     if not path.exists() or path.read_bytes() != data:  # an unchanged file keeps its time
         with write_atomically(path) as file:
             file.write(data)

@@ -38,6 +38,8 @@ _OVERLOADED = frozenset({408, 429, 503, 529})
 _HOPELESS = frozenset({401, 404})
 # Calls that failed for the service's reasons, one after the other, after which the rest is not tried.
 _IN_A_ROW = 10
+# Bytes of a reply, unpacked, beyond which it is no answer of a language model.
+_LARGEST = 64 * 2**20
 
 
 @dataclass(frozen=True)
@@ -330,14 +332,15 @@ class Engine:
         try:
             # Not asyncio.wait_for: in Python below 3.12 it can lose an answer that arrives while it is cancelled.
             with anyio.fail_after(self._timeout):
-                response = await client.post(self._url, content=content, headers=self._headers())
+                async with client.stream("POST", self._url, content=content, headers=self._headers()) as response:
+                    data = await _body_of(response)
         except (TimeoutError, self._httpx.TimeoutException):
             return _Reply(error=f"did not answer within {self._timeout:g} s", retry=True, overloaded=True)
         except self._httpx.HTTPError as error:  # also a body that does not unpack
             return self._failed(error)
         finally:
             self._idle.append(client)
-        return _read(response)
+        return _read(response, data)
 
     def _failed(self, error: Exception) -> _Reply:
         """No reply: the connection could not be made, or broke."""
@@ -421,13 +424,26 @@ def _unfinished(tasks: set[asyncio.Task[None]]) -> set[asyncio.Task[None]]:
     return {task for task in tasks if not task.done()}
 
 
-def _read(response: httpx.Response) -> _Reply:
+async def _body_of(response: httpx.Response) -> bytes | None:
+    """The body of a reply, unpacked; None where it goes on and on, as a few packed bytes may."""
+    parts, size = list[bytes](), 0
+    async for part in response.aiter_bytes():
+        parts.append(part)
+        size += len(part)
+        if size > _LARGEST:
+            return None
+    return b"".join(parts)
+
+
+def _read(response: httpx.Response, data: bytes | None) -> _Reply:
     """What a reply says: its JSON object, or why there is none and what to do about it."""
     status = response.status_code
+    if data is None:
+        return _Reply(status=status, error=f"answered {status} with more than {_LARGEST:,} bytes")
     wait = retry_after(response.headers.get("Retry-After"), date=response.headers.get("Date"))
     try:
-        body = json.loads(response.content)
-    except ValueError:  # also what is not UTF-8
+        body = json.loads(data)
+    except (ValueError, RecursionError):  # also what is not UTF-8, and brackets without end
         body = None
     if 200 <= status < 300:
         if not isinstance(body, dict):
@@ -438,7 +454,7 @@ def _read(response: httpx.Response) -> _Reply:
         # Gateways pass on the error of the service behind them under their own good status.
         inner = body["error"].get("code") if isinstance(body["error"], dict) else None
         status = inner if isinstance(inner, int) and not isinstance(inner, bool) else 200
-    code, said = _said(body, response)
+    code, said = _said(body, data)
     # A quota that is used up comes as 429 as well, and no wait brings it back.
     spent = code == "insufficient_quota"
     return _Reply(
@@ -453,7 +469,7 @@ def _read(response: httpx.Response) -> _Reply:
     )
 
 
-def _said(body: object, response: httpx.Response) -> tuple[str, str]:
+def _said(body: object, data: bytes) -> tuple[str, str]:
     """The code and the message of an error, in the forms in which services give them."""
     error = body.get("error", body) if isinstance(body, dict) else None
     if isinstance(error, str):
@@ -462,7 +478,8 @@ def _said(body: object, response: httpx.Response) -> tuple[str, str]:
         code = error.get("code") if isinstance(error.get("code"), str) else error.get("type")
         said = error.get("message") or error.get("detail") or error.get("code") or ""
         return code if isinstance(code, str) else "", _short(said if isinstance(said, str) else json.dumps(said))
-    return "", _short(response.text)
+    # Not in the encoding that the reply names, which may be none of text at all.
+    return "", _short(data.decode("utf-8", "replace"))
 
 
 def _short(text: str, limit: int = 200) -> str:

@@ -169,14 +169,16 @@ def _text(message: Mapping[str, Any]) -> tuple[str | None, str]:
     if isinstance(content, list):  # parts, of which some may be refusals
         parts = [part for part in content if isinstance(part, dict)]
         declared = declared or next((str(part["refusal"]) for part in parts if part.get("refusal")), "")
-        return "".join(str(part.get("text", "")) for part in parts if part.get("type", "text") == "text"), declared
+        texts = [part.get("text") for part in parts if part.get("type", "text") == "text"]
+        found = [text for text in texts if isinstance(text, str)]
+        return "".join(found) if len(found) == len(texts) else None, declared
     return (content, declared) if isinstance(content, str) else (None, declared)
 
 
 def _tokens(body: Mapping[str, Any]) -> tuple[int | None, int | None]:
     usage = body.get("usage")
     counts = [usage.get(name) if isinstance(usage, dict) else None for name in ("prompt_tokens", "completion_tokens")]
-    known = [count if isinstance(count, int) and not isinstance(count, bool) else None for count in counts]
+    known = [count if type(count) is int and count >= 0 else None for count in counts]
     return known[0], known[1]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import cast
@@ -53,7 +54,8 @@ class Kept:
         """The reading that :meth:`to_json` wrote; DataError for anything else. The key is not checked."""
         found = _mapping(value, "a kept reading")
         key, made = found.get("key"), found.get("made")
-        if not isinstance(key, str) or isinstance(made, bool) or not isinstance(made, (int, float)):
+        timed = isinstance(made, (int, float)) and not isinstance(made, bool)
+        if not isinstance(key, str) or not timed or not math.isfinite(cast("float", made)):
             raise DataError("a kept reading has no key or no time")
         versions = _mapping(found.get("versions"), "the versions of a kept reading")
         return cls(
@@ -62,7 +64,7 @@ class Kept:
             item_of_json(found.get("item")),
             reading_of_json(found.get("reading")),
             {name: str(version) for name, version in versions.items()},
-            float(made),
+            float(cast("float", made)),
         )
 
 

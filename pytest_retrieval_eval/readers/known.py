@@ -14,6 +14,7 @@ from pathlib import Path
 from pytest_retrieval_eval.collection.files import write_atomically
 from pytest_retrieval_eval.errors import DataError
 from pytest_retrieval_eval.readers.kept import to_text
+from pytest_retrieval_eval.readers.reading import identity_digest
 
 
 def place_of(folder: Path, settings: Mapping[str, object]) -> Path:
@@ -34,11 +35,12 @@ def parsed(data: bytes) -> Mapping[str, object]:
     """The identity in these bytes; DataError where they hold none."""
     try:
         found = json.loads(data)
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        raise DataError("it is no identity of a reader")
-    return found
+        if isinstance(found, dict):
+            identity_digest(found)  # of what is no identity, such as one with NaN, there is none
+            return found
+    except (ValueError, RecursionError, DataError):
+        pass
+    raise DataError("it is no identity of a reader")
 
 
 def remember(record: Path, identity: Mapping[str, object]) -> None:

@@ -85,6 +85,8 @@ def pull(cache: ReadingCache, place: str) -> Pulled:
     """
     store = _Place(place)
     segments, identities = store.files()
+    if not segments:
+        raise DataError(f"{store.name} holds no readings: nothing was pushed there yet, or it is another place")
     _, taken = cache.shared_with(store.name)
     warnings, total, new, conflicts, count = list[str](), 0, 0, 0, 0
     for segment in sorted(segments.keys() - taken):

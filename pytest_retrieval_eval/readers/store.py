@@ -60,6 +60,7 @@ CREATE TABLE IF NOT EXISTS taken(place TEXT NOT NULL, segment TEXT NOT NULL, PRI
 """
 _CHUNK = 500  # keys of one statement; SQLite takes 999 at least
 _DAY = 86400.0
+_AHEAD = 60.0  # seconds
 _NUMBERS = itertools.count()
 
 
@@ -362,7 +363,8 @@ class ReadingCache:
             for key, text, stored, made, used in connection.execute(
                 f"SELECT key, reading, sum, made, used FROM readings WHERE key IN ({marks})", chunk
             ):
-                if made < self._since:
+                # What another machine made while its clock was ahead of ours may be as old as anything.
+                if made < self._since or (self._since and made > now + _AHEAD):
                     continue
                 try:
                     found[key] = _reading(key, text, stored)

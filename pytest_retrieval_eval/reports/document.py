@@ -15,7 +15,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_retrieval_eval.collection.files import write_atomically
+from pytest_retrieval_eval.collection.files import utf8, write_atomically
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.verdict import Verdict
@@ -183,7 +183,7 @@ def write_document(path: Path, report: Report) -> None:
     """Write the file in one step: it is there whole, or as it was."""
     text = json.dumps(report.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
     with write_atomically(path) as file:
-        file.write(text.encode("utf-8", errors="backslashreplace") + b"\n")
+        file.write(utf8(text + "\n"))
 
 
 def _now() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +12,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from pytest_retrieval_eval.collection.files import PathLike
 from pytest_retrieval_eval.collection.qrels import Qrels
-from pytest_retrieval_eval.errors import DataError, GateError
+from pytest_retrieval_eval.errors import DataError, GateError, SettingsError
 from pytest_retrieval_eval.stats import Interval, wilson
 
 Pair: TypeAlias = tuple[str, str]
@@ -140,6 +142,12 @@ def sample_pairs(pairs: Iterable[Pair], size: int, *, seed: int = 0) -> list[Pai
         return hashlib.sha256("\x00".join((str(seed), *pair)).encode()).digest()
 
     return sorted(sorted(set(pairs), key=place)[:size])
+
+
+def check_apart(first: PathLike, second: PathLike) -> None:
+    """SettingsError where grades that are to be held against each other are in one file, and agree for that reason."""
+    if os.path.exists(first) and os.path.exists(second) and os.path.samefile(first, second):
+        raise SettingsError(f"{second} is given for both sides, and grades agree with themselves; name two files")
 
 
 def weights_of(pairs: Sequence[Pair], weights: Mapping[Pair, float] | None) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.labels.judgments import Judgments
 from pytest_retrieval_eval.labels.store.judges import HUMAN
-from pytest_retrieval_eval.studies.agreement import Pair, grades_of
+from pytest_retrieval_eval.studies.agreement import Pair, check_apart, grades_of
 from pytest_retrieval_eval.studies.judge_validation import JudgeValidation, validate_judge
 
 if TYPE_CHECKING:
@@ -159,6 +159,7 @@ def _evidence(check: JudgeCheck, root: Path, kept: Callable[[], Judgments]) -> H
         if names or not judgments.folder.is_dir():
             judgments = Judgments.open(judgments.folder, judged_by=names)
         return held_out(judgments)
+    check_apart(root / check.human, root / check.grades)
     human, grades = (grades_of(Qrels.read(root / path)) for path in (check.human, check.grades))
     own = {pair: grade for pair, grade in grades.items() if pair in human}
     return HeldOut(Path(check.grades).name, human, own, grades if len(grades) > len(own) else None, None, grades)

@@ -133,6 +133,8 @@ def stage_report(
             raise MeasureError(f"{measure}: the stages are compared by means of judged ranks, such as ndcg@10")
     if len(stages) < 2:
         raise GateError(f"a pipeline has two stages or more, and there are {len(stages)}")
+    if by is not None:
+        dataset.queries.values_of(by)  # a tag that no query has is an error, whichever stages there are
     runs = Stages(dict(stages))
     if unit is not None:
         runs = Stages({name: run.by_document(dataset.chunks) for name, run in runs.items()})

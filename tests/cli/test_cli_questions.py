@@ -106,3 +106,13 @@ def test_what_people_wrote_stops_it_before_a_call(place, program, files):
     assert dropped.rows == [["badges", "overlap", "Is a lost badge blocked? (1.00)"]]
     assert "note: 3 of 3 passages led to fewer than 2 questions" in dropped.err
     assert (place / "data" / "queries.jsonl").read_text() == '{"_id": "q1", "text": "Mine?"}\n'
+
+
+def test_a_corpus_without_a_passage(place, program, files):
+    for text in ("", '{"_id": "a", "text": ""}\n'):
+        files.write("data/corpus.jsonl", text)
+        (place / "writer.json").write_text(
+            json.dumps({"kind": "server", "url": "http://localhost:1", "model": "writer"})
+        )
+        found = program("questions", "data", "--reader", "writer.json", "-o", "new")
+        assert (found.status, "there is no passage to ask about" in found.err) == (2, True)

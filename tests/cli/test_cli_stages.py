@@ -169,3 +169,12 @@ def test_evaluate_and_compare_read_stages(files, capsys):
     assert "lost at reranked: rank 2 after" in capsys.readouterr().out
     assert main([*arguments, "--stages", "reranked=bm25.run.jsonl"]) == 2
     assert "--stage reranked is CANDIDATE" in capsys.readouterr().err
+
+
+def test_a_tag_of_which_nothing_can_be_told(files, program):
+    passing = [files[2], files[3]]
+    done = program("stages", "eval", *passing, "-m", "ndcg@3", "--by", "kind")
+    assert (done.status, "note: --by kind: no stage joins several others" in done.err) == (0, True)
+    done = program("stages", "eval", *passing, "-m", "ndcg@3", "--by", "knid")
+    assert (done.status, done.out) == (2, "")
+    assert "has the tag 'knid'; did you mean kind?" in done.err

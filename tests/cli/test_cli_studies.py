@@ -257,6 +257,20 @@ def test_a_judge_is_validated_from_files(program, tmp_path):
     assert "so that the judge has no TNR" in nothing.err
 
 
+def test_grades_are_not_held_against_themselves(program, tmp_path):
+    _, human, _, grades = labels(tmp_path, 60, 10, 30, 0)
+    done = program("judge", "validate", "--human", human, "--grades", human)
+    assert (done.status, done.out) == (2, "")
+    assert "is given for both sides, and grades agree with themselves; name two files" in done.err
+    runs = []
+    for name in ("one", "two"):
+        runs.append(str(tmp_path / f"{name}.trec"))
+        (tmp_path / f"{name}.trec").write_text("".join(f"q{row} Q0 d{row} 1 1 x\n" for row in range(100)))
+    for option in ("--second", "--human", "--repeated", "--before"):
+        done = program("pool", "report", grades, *runs, option, str(tmp_path / "." / "judge.txt"))
+        assert (done.status, "given for both sides" in done.err) == (2, True), option
+
+
 def test_a_judge_is_validated_on_a_slice(program, tmp_path):
     files = labels(tmp_path, 60, 10, 30, 0)
     (tmp_path / "data" / "qrels").mkdir(parents=True)

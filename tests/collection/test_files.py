@@ -274,6 +274,10 @@ class TestWriting:
         with pytest.raises(DataError, match="is a folder"), files.write_atomically(tmp_path):
             pass
 
+    def test_a_name_that_no_file_can_have(self):
+        with pytest.raises(DataError, match="cannot write the file: embedded null"), files.write_atomically("a\0b"):
+            pass
+
     def test_a_file_in_the_place_of_a_folder(self, tmp_path):
         written(tmp_path, "a", b"")
         with pytest.raises(DataError, match="cannot write"), files.write_atomically(tmp_path / "a" / "b"):

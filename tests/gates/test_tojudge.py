@@ -130,3 +130,33 @@ def test_files(tmp_path):
     with pytest.raises(SettingsError, match=r"\.jsonl or \.tsv"):
         write(tmp_path / "pairs.json", rows)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pairs.jsonl", "pairs.tsv", "staged.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("queries.jsonl", '{"_id": "q1", "text": "one?"}\n'),
+        ("run.jsonl", '{"format": "run", "version": 1}\n{"query_id": "q1", "hits": []}\n'),
+        ("labels.jsonl", '{"query_id": "q1", "doc_id": "a", "grade": 1}\n'),
+        ("test.tsv", "query-id\tcorpus-id\tscore\nq1\ta\t1\n"),
+        ("broken.jsonl", "{"),
+    ],
+)
+def test_what_others_wrote_is_not_overwritten(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(SettingsError, match=r"the file is there, and holds no pairs to judge; .* not overwritten"):
+        write(path, merged([Pair("q", "x", 1, "mrr >= 1", 0)]))
+    assert path.read_text() == text
+
+
+@pytest.mark.parametrize("name", ["pairs.jsonl", "pairs.tsv", "pairs.jsonl.gz"])
+def test_pairs_are_written_again(tmp_path, name):
+    path = tmp_path / name
+    sizes = []
+    for count in (2, 3, 0, 1):  # without any a file of pairs is empty
+        write(path, merged([Pair("q", f"d{n}", 1, "g", 0, text="half \ud83d of a pair") for n in range(count)]))
+        sizes.append(path.stat().st_size)
+    assert sizes[1] > sizes[0] > sizes[3] > sizes[2]
+    write(tmp_path / "pairs.jsonl", merged([Pair("q", "d", 1, "g", 0, text="half \ud83d of a pair")]))
+    assert json.loads((tmp_path / "pairs.jsonl").read_text())["text"] == "half \ud83d of a pair"

@@ -155,6 +155,18 @@ def test_what_the_reader_cut_is_said():
     assert made.said("q2", "city") == "the reader answered nothing"
 
 
+def test_answers_of_several_models_are_said():
+    def answer(query, texts):
+        model = "m-1 (fp_1)" if query == "where?" else "m-2" if texts == ["20 euros"] else "m-1 (fp_2)"
+        return Reading(texts[0], "ok", 5, 5, model=model)
+
+    notes = labelled(LISTS, answer=answer)[0].notes
+    (told,) = [note for note in notes if note.startswith("the answers come from 3 models")]
+    assert {"m-1 (fp_1) (2)", "m-2 (1)"} <= {*told.partition("names them: ")[2].split(", ")}
+    one = labelled(LISTS, answer=lambda query, texts: Reading(texts[0], "ok", 5, 5, model="m-1"))[0].notes
+    assert not any("models" in note for note in one)
+
+
 def test_labels_that_say_nothing_are_errors():
     five = {f"q{number}": f"question {number}" for number in range(5)}
     data = Dataset.of(

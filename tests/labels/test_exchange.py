@@ -11,11 +11,17 @@ from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import DataError, GateError, SettingsError
-from pytest_retrieval_eval.labels.exchange import export_qrels, export_rows, read_labels, write_worksheet
+from pytest_retrieval_eval.labels.exchange import (
+    check_ids,
+    export_qrels,
+    export_rows,
+    read_labels,
+    write_worksheet,
+)
 from pytest_retrieval_eval.labels.grading import fill_judgments
 from pytest_retrieval_eval.labels.judging.judges import CallableJudge
 from pytest_retrieval_eval.labels.judging.replies import Scale
-from pytest_retrieval_eval.labels.judgments import Added, Judgments
+from pytest_retrieval_eval.labels.judgments import Added, Judgment, Judgments
 from pytest_retrieval_eval.labels.pool import pool_of
 
 N = 40
@@ -153,9 +159,109 @@ def test_qrels_are_those_of_today_s_texts(store, pool, tmp_path):
     assert export_rows(tmp_path / "out.csv", store) == 40
     row = next(row for row in rows_of(tmp_path / "out.csv") if row["doc_id"] == "d7")
     assert (row["grade"], row["query_id"], row["source"]) == ("1", "q1", store.chosen[0].name)
-    # And back: the hashes travel with the grades.
-    back, _ = read_labels(tmp_path / "out.csv")
-    assert {each.key for each in back} == set(pool.pairs)
+    # A judge's grades do not come back as those of people, who would agree with it.
+    with pytest.raises(DataError, match=r"out.csv:2: the grade is one of by-number-.*labels of people"):
+        read_labels(tmp_path / "out.csv")
+    # Those of people do: the hashes travel with the grades.
+    people = Judgments(tmp_path / "people")
+    people.add_human("ann", [Judgment(*key, 1, w=2.5) for key in pool.pairs])
+    export_rows(tmp_path / "people.csv", people)
+    back, _ = read_labels(tmp_path / "people.csv")
+    assert {(each.key, each.w) for each in back} == {(key, 2.5) for key in pool.pairs}
+
+
+def graded(sheet, grade="1", **changed):
+    """Fill every row of a worksheet, the first with other cells."""
+    rows = [row | {"grade": grade} for row in rows_of(sheet)]
+    filled = [rows[0] | changed, *rows[1:]]
+    with sheet.open("w", encoding="utf-8", newline="") as file:
+        table = csv.DictWriter(file, rows[0])
+        table.writeheader()
+        table.writerows(filled)
+    return rows
+
+
+def test_a_worksheet_with_grades_is_not_overwritten(store, pool, tmp_path):
+    judged(store, pool)
+    sheet = tmp_path / "sheet.csv"
+    for _ in range(2):  # an empty one may be drawn again
+        write_worksheet(sheet, store, pool.pairs, sample=4)
+    graded(sheet)
+    before = sheet.read_bytes()
+    with pytest.raises(SettingsError, match=r"sheet.csv is there, and is a worksheet with grades: .* not overwritten"):
+        write_worksheet(sheet, store, pool.pairs, sample=4)
+    assert sheet.read_bytes() == before
+    sheet.write_text("q1 0 d1 1\n")
+    with pytest.raises(SettingsError, match="is there, and is no worksheet"):
+        write_worksheet(sheet, store, pool.pairs, sample=4)
+
+
+def test_a_worksheet_with_a_long_document_and_one_with_odd_characters(store, tmp_path):
+    dataset = dataset_of(d0="long " * 50_000, d1="half \ud83d of a pair")
+    pool = pool_of(dataset, [Run.of({"q1": ["d0", "d1"]}, name="bm25")], 2)
+    assert fill_judgments(store, CallableJudge(lambda *_: 1, Scale(0, 2), identity="one"), pool.pairs.values()).complete
+    write_worksheet(tmp_path / "sheet.csv", store, pool.pairs)
+    limit = csv.field_size_limit(10**6)
+    graded(tmp_path / "sheet.csv")
+    csv.field_size_limit(limit)
+    labels, _ = read_labels(tmp_path / "sheet.csv")
+    assert {label.key for label in labels} == set(pool.pairs)
+    assert csv.field_size_limit() == limit
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        # Else the quote would take in all rows behind it.
+        (['q1,d1,"good,2', "q1,d2,bad,0"], r"labels.csv:3: the table cannot be read \(.*is a quote missing"),
+        (["q1,d1,good, or not,2"], "labels.csv:2: the row has 5 cells, and there are 4 columns"),
+        (["q1,d1,good,-inf"], "labels.csv:2: the grade is '-inf'"),
+    ],
+)
+def test_a_row_that_was_spoilt_is_an_error(tmp_path, lines, said):
+    (tmp_path / "labels.csv").write_text("\n".join(["query_id,doc_id,remark,grade", *lines, ""]))
+    with pytest.raises(DataError, match=said):
+        read_labels(tmp_path / "labels.csv", dataset_of())
+
+
+def test_a_row_whose_cells_moved_is_an_error(store, pool, tmp_path):
+    judged(store, pool)
+    sheet = tmp_path / "sheet.csv"
+    write_worksheet(sheet, store, pool.pairs, sample=2)
+    rows = graded(sheet)
+    cells = [*rows[0].values()]
+    del cells[1]
+    with sheet.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([[*rows[0]], cells, [*rows[1].values()]])
+    with pytest.raises(DataError, match=r"sheet.csv:\d+: 'document_hash' is '\d.*'; expected 16 hexadecimal digits"):
+        read_labels(sheet)
+
+
+@pytest.mark.parametrize("weight", ["0", "-1.25", "nan"])
+def test_a_weight_is_above_0(tmp_path, weight):
+    (tmp_path / "labels.csv").write_text(f"query_id,doc_id,grade,weight\nq1,d1,1,{weight}\n")
+    with pytest.raises(DataError, match=rf"labels.csv:2: the weight is '{weight}'; expected a number"):
+        read_labels(tmp_path / "labels.csv", dataset_of())
+    folder = tmp_path / "judgments/human"
+    folder.mkdir(parents=True)
+    (folder / "ann.jsonl").write_text(Judgment("q1", "0" * 16, "d1", "1" * 16, 1, w=float(weight)).line + "\n")
+    with pytest.raises(DataError, match=r"ann.jsonl:1: .*(weight is|NaN)"):
+        Judgments(tmp_path / "judgments").table("human")
+
+
+@pytest.mark.parametrize(("column", "changed"), [("query_id", "1"), ("doc_id", "1e5")])
+def test_ids_that_a_spreadsheet_changed_are_found(store, pool, tmp_path, column, changed):
+    judged(store, pool)
+    sheet = tmp_path / "sheet.csv"
+    write_worksheet(sheet, store, pool.pairs, sample=4)
+    rows = graded(sheet)
+    check_ids(read_labels(sheet)[0], store)
+    graded(sheet, **{column: changed})
+    what = "query" if column == "query_id" else "document"
+    with pytest.raises(DataError, match=rf"a label is of {what} '{changed}', and .* {what} '{rows[0][column]}'"):
+        check_ids(read_labels(sheet)[0], store)
+    # Texts that nobody has judged here may have any id.
+    check_ids([Judgment("new", "0" * 16, "new", "1" * 16, 1)], store)
 
 
 def test_nothing_to_draw_from(store, pool, tmp_path):
@@ -189,6 +295,9 @@ def test_on_the_command_line(tmp_path, monkeypatch, capfd):
     status, out, _ = program("judgments", "show")
     name = out.partition("\t")[0]
     assert (status, out.split("\t")[1:4]) == (0, ["2", "1", "0:1 1:1"])
+    assert program("judgments", "show", "--judged-by", name)[1] == out
+    status, out, said = program("judgments", "show", "--judged-by", "nobody")
+    assert (status, out, "has no judge 'nobody'" in said) == (2, "", True)
     status, _, said = program(
         "judgments", "worksheet", "--dataset", "data", "--run", "run.trec", "-o", "s.csv", "--sample", "1"
     )

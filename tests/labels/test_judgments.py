@@ -354,3 +354,15 @@ def test_order_and_repetition_change_nothing(tmp_path_factory, one, two):
         grades = {key(*each[:2]): max(g for q, d, g in rows if (q, d) == each[:2]) for each in rows}
         assert dict(Judgments(store.folder, contradictions="max").table(name)) == grades
     assert kept[0] == kept[1]
+
+
+def test_half_of_a_surrogate_pair_is_kept(store):
+    """A service may name its model so, and a reply may have been cut within a character."""
+    name = store.keep(judge_of("one")).name
+    store.add(name, [row(doc="a", who="m (\ud800)")])
+    store.fail([Failure(name, *key(doc="b"), "unreadable", "it says \ud83d")])
+    for _ in range(2):  # in the journal, and in the files
+        again = Judgments(store.folder)
+        assert [each.who for each, _ in again.rows(name)] == ["m (\ud800)"]
+        assert [each.reason for each in again.failures()] == ["it says \ud83d"]
+        store.compact()

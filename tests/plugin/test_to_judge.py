@@ -62,6 +62,18 @@ def test_the_next_command_judges_what_was_written(project):
     result.stdout.fnmatch_lines(["0 pairs to judge written: *", "next: pytest -vv *test_it.py::test_it"])
 
 
+def test_a_file_of_something_else_is_not_overwritten(project, dist):
+    project.test(GATES)
+    labels = project.path / "eval/small/qrels/test.tsv"
+    before = labels.read_bytes()
+    result = project.run(f"--retrieval-to-judge={labels}", "--retrieval-update=all", *dist)
+    assert result.ret != pytest.ExitCode.OK
+    assert labels.read_bytes() == before
+    result.stdout.fnmatch_lines(
+        ["*no pairs to judge were written: *test.tsv: the file is there, and holds no pairs to judge; *"]
+    )
+
+
 def test_nothing_is_written_after_an_internal_error(project):
     project.test(GATES)
     (project.path / "breaks.py").write_text("def pytest_runtest_logfinish(nodeid):\n    raise RuntimeError('broken')\n")

@@ -11,6 +11,7 @@ import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -244,6 +245,17 @@ def test_in_the_mode_refresh_everything_is_read_once_more(tmp_path, counting):
             assert texts(CachedReader(counting, cache), items("a")) == ["a"]
     with ReadingCache(tmp_path / "cache", "ro") as cache:
         assert texts(CachedReader(counting, cache), items("a")) == ["a"]
+    assert counting.calls == ["a"]
+
+
+def test_in_the_mode_refresh_a_time_in_the_future_is_none(tmp_path, counting):
+    """As of what was pulled from a machine whose clock was ahead."""
+    with ReadingCache(tmp_path / "cache") as cache:
+        cache.put(replace(kept("a", text="old"), made=time.time() + 7200))
+        assert texts(CachedReader(counting, cache), items("a")) == ["old"]
+    with ReadingCache(tmp_path / "cache", "refresh") as cache:
+        for _ in range(2):
+            assert texts(CachedReader(counting, cache), items("a")) == ["a"]
     assert counting.calls == ["a"]
 
 

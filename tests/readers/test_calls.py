@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import signal
 import subprocess
@@ -391,6 +392,33 @@ def test_a_body_that_does_not_unpack_is_tried_again():
     with FakeServer([packed, says("ok")]) as server:
         answers, _ = run(server, [call()])
     assert content(answers[0]) == "ok"
+
+
+DEEP = b"[" * 100_000 + b"]" * 100_000
+
+
+@pytest.mark.parametrize("reply", [Reply(raw=DEEP), Reply(raw=DEEP, status=500), Reply(raw=b"caf\xe9")])
+def test_a_body_that_is_no_json_is_tried_again(reply):
+    with FakeServer([reply, says("ok")]) as server:
+        answers, _ = run(server, [call()])
+    assert content(answers[0]) == "ok"
+
+
+@pytest.mark.parametrize("charset", ["hex", "undefined", "idna", "no such"])
+def test_an_error_in_an_encoding_that_is_none_is_an_error(charset):
+    page = Reply(raw=b"<p>not here\xff", status=403, headers={"Content-Type": f"text/html; charset={charset}"})
+    with FakeServer([page]) as server:
+        answers, _ = run(server, [call()])
+    assert "answered 403 (<p>not here\ufffd)" in answers[0].error
+
+
+def test_a_body_without_end_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr("pytest_retrieval_eval.readers.calls._LARGEST", 2**20)
+    bomb = Reply(raw=gzip.compress(b" " * 2**24), headers={"Content-Encoding": "gzip"})
+    with FakeServer([bomb]) as server:
+        answers, _ = run(server, [call()])
+    assert answers[0].error.endswith("answered 200 with more than 1,048,576 bytes")
+    assert len(server.requests) == 1
 
 
 def test_a_stream_that_is_left_makes_no_more_calls():

@@ -95,6 +95,7 @@ def test_an_identity_that_was_cut_short_is_said_and_left_out(machine, tmp_path):
     fill(machine("one"), "a")
     push(machine("one"), str(tmp_path / "shared"))
     (tmp_path / "shared" / f"{'0' * 32}.reader.json").write_text('{"kind": "fi')
+    (tmp_path / "shared" / f"{'1' * 32}.reader.json").write_text('{"kind": "fid", "scale": NaN}')
     found = pull(machine("two"), str(tmp_path / "shared"))
     assert found.new == 1
     assert found.warnings[0].endswith(f"{'0' * 32}.reader.json: it is no identity of a reader; it was left out")
@@ -173,18 +174,27 @@ def test_what_is_no_reading_of_its_key_is_refused(machine, tmp_path):
     wrong = Kept(kept("a").key, IDENTITY, items("b")[0], Reading("poison", "ok", 1, 1))
     rows = [kept("c"), wrong, kept("d", status="refused")]
     data = "".join(f"{to_text(row.to_json())}\n" for row in rows).encode() + b'{"key": 1}\n[]\nnone\n'
+    for time in ("NaN", "1e999"):  # neither is a time
+        data += to_text(kept("e").to_json()).replace('"made":5.0', f'"made":{time}').encode() + b"\n"
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared" / f"{hashlib.sha256(data).hexdigest()}.jsonl.gz").write_bytes(gzip.compress(data))
     (tmp_path / "shared" / "README").write_text("no segment")
     found = pull(machine("one"), str(tmp_path / "shared"))
     assert (found.readings, found.new) == (1, 1)
-    assert "5 of its readings are not what their keys say" in found.warnings[0]
+    assert "7 of its readings are not what their keys say" in found.warnings[0]
     assert [each.key for each in machine("one").kept()] == [kept("c").key]
 
 
 def test_a_place_that_is_not_there_is_said(machine, tmp_path):
     with pytest.raises(DataError, match="no such folder"):
         pull(machine("one"), str(tmp_path / "nowhere"))
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("no folder")
+    for name in ("empty", "file"):
+        with pytest.raises(
+            DataError, match=rf"{name} holds no readings: nothing was pushed there yet, or it is another"
+        ):
+            pull(machine("one"), str(tmp_path / name))
     with pytest.raises(DataError, match="nosuchscheme"):
         push(machine("one"), "nosuchscheme://bucket")
     fill(machine("one"), "a")

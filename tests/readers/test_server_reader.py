@@ -96,6 +96,12 @@ def test_a_reading_has_text_tokens_model_and_fingerprint():
         (says(None, refusal="I cannot help."), "refused", "", "the service declined: I cannot help."),
         (says("part", finish="content_filter"), "refused", "", "the service declined: content_filter"),
         (says([{"type": "text", "text": "An"}, {"type": "text", "text": "n"}]), "ok", "Ann", ""),
+        (
+            says([{"type": "text", "text": "An"}, {"type": "text", "text": None}]),
+            "error",
+            "",
+            "reply is no text",
+        ),
         (says([{"type": "refusal", "refusal": "No."}]), "refused", "", "the service declined: No."),
         (says("Ann", finish=None), "ok", "Ann", ""),
         (says("Ann", finish="eos_token"), "ok", "Ann", ""),
@@ -116,8 +122,9 @@ def test_status(reply, status, text, detail):
     assert bool(readings[0].detail) == (not readings[0].answered)
 
 
-def test_unknown_token_counts_are_none():
-    readings, _, _ = read([says("Ann", tokens=None)])
+@pytest.mark.parametrize("tokens", [None, (-5, -1), (True, 1.5)])
+def test_unknown_token_counts_are_none(tokens):
+    readings, _, _ = read([says("Ann", tokens=tokens)])
     assert (readings[0].input_tokens, readings[0].output_tokens) == (None, None)
 
 

@@ -20,6 +20,9 @@ from pytest_retrieval_eval.errors import SettingsError
 PARSER_VERSION = 1
 """Part of a judge's identity: another way to read replies is another judge."""
 
+# Characters behind its thoughts, beyond which a reply is not looked through for a grade.
+_LONGEST = 100_000
+
 Outcome = Literal["graded", "unreadable", "ambiguous", "out of scale", "truncated", "refused", "error"]
 """What became of a pair; only ``graded`` has a grade."""
 
@@ -105,6 +108,8 @@ def _grade(reply: str, scale: Scale, key: str, cut: bool) -> tuple[int, str]:
     text = _without_thinking(reply)
     if not text:
         raise _NoGradeError("unreadable", "the reply is empty")
+    if len(text) > _LONGEST:
+        raise _NoGradeError("unreadable", f"the reply is {len(text):,} characters long; expected a grade")
     whole = _whole_number(text)
     if whole is not None:
         return _checked(whole, scale), ""

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from pytest_retrieval_eval.collection.files import digest, write_atomically
+from pytest_retrieval_eval.collection.files import digest, utf8, write_atomically
 from pytest_retrieval_eval.errors import DataError
 from pytest_retrieval_eval.labels.questions.written import Questions
 
@@ -36,7 +36,7 @@ def check_folder(folder: Path) -> None:
 def save(questions: Questions, folder: Path, made_of: Mapping[str, object]) -> None:
     """Write the queries, their spans, and what both were made of; equal questions give equal bytes."""
     check_folder(folder)
-    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in questions.queries()).encode()
+    lines = utf8("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in questions.queries()))
     questions.spans().save(folder / SPANS)
     with write_atomically(folder / QUERIES) as file:
         file.write(lines)
@@ -51,7 +51,7 @@ def save(questions: Questions, folder: Path, made_of: Mapping[str, object]) -> N
         "without": sum(one.outcome != "overlap" for one in questions.left),
     }
     with write_atomically(folder / RECORD) as file:
-        file.write((json.dumps(record, ensure_ascii=False, indent=2) + "\n").encode())
+        file.write(utf8(json.dumps(record, ensure_ascii=False, indent=2) + "\n"))
 
 
 def _recorded(path: Path) -> dict[str, str]:

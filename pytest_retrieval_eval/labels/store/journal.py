@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_retrieval_eval.collection.files import PathLike, locked, read_bytes
+from pytest_retrieval_eval.collection.files import PathLike, locked, read_bytes, utf8
 from pytest_retrieval_eval.errors import DataError
 
 SIDE = ".index"
@@ -37,7 +37,7 @@ def writing(folder: Path) -> AbstractContextManager[None]:
 
 def append(path: Path, line: str) -> None:
     """Write one line; the caller holds the lock, so that nobody takes the file away meanwhile."""
-    data = f"\n{line}\n".encode()
+    data = utf8(f"\n{line}\n")
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     try:
         written = os.write(file, data)

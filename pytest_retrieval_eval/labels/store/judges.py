@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_retrieval_eval.collection.files import excerpt, json_document, write_atomically
+from pytest_retrieval_eval.collection.files import excerpt, json_document, utf8, write_atomically
 from pytest_retrieval_eval.errors import DataError, SettingsError, did_you_mean
 from pytest_retrieval_eval.labels.judging.judge import Judge, judge_digest
 from pytest_retrieval_eval.labels.judging.replies import Scale
@@ -80,7 +80,7 @@ def keep_judge(
         "identity": identity,
     }
     with write_atomically(folder / kept.name / FILE) as file:
-        file.write((json.dumps(row, ensure_ascii=False, indent=2, sort_keys=True) + "\n").encode())
+        file.write(utf8(json.dumps(row, ensure_ascii=False, indent=2, sort_keys=True) + "\n"))
     return kept
 
 

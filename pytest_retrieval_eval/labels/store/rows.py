@@ -113,6 +113,8 @@ def judgment_of(row: Mapping[str, object], where: str) -> Judgment:
         raise DataError(f"{where}: the repetition is {excerpt(times)}; expected a whole number")
     texts = [row.get(name, "") for name in ("at", "who")]
     weight = None if row.get("w") is None else json_number(row["w"], where, "weight")
+    if weight is not None and not 0 < weight < math.inf:
+        raise DataError(f"{where}: the weight is {weight:g}; expected a number above 0")
     if not all(isinstance(text, str) for text in texts):
         raise DataError(f"{where}: 'at' and 'who' are texts, not {excerpt(texts)}")
     return Judgment(
