@@ -22,7 +22,7 @@ from pytest_retrieval_eval.context.definitions import fixture_definition, is_our
 from pytest_retrieval_eval.context.frames import users_frames
 from pytest_retrieval_eval.context.key import context_keys, dataset_names
 from pytest_retrieval_eval.context.state import IS_GATE, SESSION, attempt_of, begin_attempt, session_of
-from pytest_retrieval_eval.errors import GateError, GateFailure, SettingsError
+from pytest_retrieval_eval.errors import GateError, GateFailure, SettingsError, raised
 from pytest_retrieval_eval.session.ledger import Ledger
 from pytest_retrieval_eval.session.process import Session
 from pytest_retrieval_eval.settings import FLAGS, INI, Settings, json_path
@@ -289,8 +289,8 @@ class SessionHooks:
                     registry.register(definition)
                     self._measures.append(definition)
             except Exception as error:
-                kind = "" if isinstance(error, GateError) else f"{type(error).__name__}: "
-                raise pytest.UsageError(f"{place}: pytest_retrieval_measures: {kind}{error}") from error
+                said = str(error) if isinstance(error, GateError) else raised(error)
+                raise pytest.UsageError(f"{place}: pytest_retrieval_measures: {said}") from error
 
     def pytest_unconfigure(self) -> None:
         """Take the measures of this session's hooks out again: the registry is the whole process's."""
@@ -315,8 +315,8 @@ class SessionHooks:
                         if registry.register(word, function):
                             self._named.append((registry.unregister, word))
                 except Exception as error:
-                    kind = "" if isinstance(error, GateError) else f"{type(error).__name__}: "
-                    raise pytest.UsageError(f"{place}: {caller.name}: {kind}{error}") from error
+                    said = str(error) if isinstance(error, GateError) else raised(error)
+                    raise pytest.UsageError(f"{place}: {caller.name}: {said}") from error
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         """Remember that not every test runs: what no gate used may belong to the others."""

@@ -36,6 +36,19 @@ def shown(text: str, width: int = 60) -> str:
     return "".join(parts) + "…"
 
 
+def both_ends(text: str, width: int = 60) -> str:
+    """As :func:`shown`, but the ellipsis stands in the middle: what an error says ends with its place.
+
+    >>> both_ends("ValueError: a long story (search.py:30 in search)", width=40)
+    'ValueError: a l…(search.py:30 in search)'
+    """
+    whole = shown(text, 10 * len(text) + 1)
+    if len(whole) <= width:
+        return whole
+    tail = 6 * width // 10
+    return f"{whole[: width - 1 - tail]}…{whole[-tail:]}"
+
+
 def _escaped(char: str) -> str:
     if char in _SHORT:
         return _SHORT[char]

@@ -19,7 +19,7 @@ from pytest_retrieval_eval.errors import GateError, MeasureError, SettingsError
 from pytest_retrieval_eval.gates.side import cutoff_of
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.registry import definition
-from pytest_retrieval_eval.wording import counted, shown
+from pytest_retrieval_eval.wording import both_ends, counted, shown
 
 T = TypeVar("T")
 Named = tuple[str, Measure]
@@ -197,7 +197,7 @@ def check_failures(run: Run, asked: Collection[str], allowed: int) -> None:
         raise GateError(
             f"{run.source}: the retriever failed on {len(failed)} of "
             f"{counted(len(asked), 'query', 'queries')}, the first is {shown(first, 40)}: "
-            f"{shown(run.errors[first], 200)}. A failure is no score; mend it, or count up to N failures 0 "
+            f"{both_ends(run.errors[first], 200)}. A failure is no score; mend it, or count up to N failures 0 "
             "with --allow-failures N"
         )
 

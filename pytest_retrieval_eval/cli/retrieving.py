@@ -19,7 +19,7 @@ from pytest_retrieval_eval.errors import DataError, GateError, SettingsError
 from pytest_retrieval_eval.gates.baselines import provenance
 from pytest_retrieval_eval.gates.imported import import_retriever
 from pytest_retrieval_eval.labels.texts import texts_of
-from pytest_retrieval_eval.wording import counted, listed, shown
+from pytest_retrieval_eval.wording import both_ends, counted, listed, shown
 
 
 def run_retriever(arguments: argparse.Namespace, console: Console) -> int:
@@ -131,4 +131,4 @@ def _examples(failed: Any) -> str:
     first: dict[str, str] = {}
     for query_id, text in failed.items():
         first.setdefault(text, query_id)
-    return "; ".join(f"{shown(query_id, 40)}: {shown(text, 120)}" for text, query_id in list(first.items())[:3])
+    return "; ".join(f"{shown(query_id, 40)}: {both_ends(text, 160)}" for text, query_id in list(first.items())[:3])

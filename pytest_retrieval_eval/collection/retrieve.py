@@ -25,7 +25,7 @@ from pytest_retrieval_eval.collection.agreement import refuse_contradicting_hits
 from pytest_retrieval_eval.collection.files import excerpt
 from pytest_retrieval_eval.collection.hits import Hit, is_scores, read_hits
 from pytest_retrieval_eval.collection.queries import Queries
-from pytest_retrieval_eval.errors import DataError, SettingsError
+from pytest_retrieval_eval.errors import DataError, SettingsError, raised
 from pytest_retrieval_eval.progress import progress as progress_bar
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ class _Session:
                 return _Answer(), True
             return _Answer(self._drawn(value)), False
         except Exception as error:
-            return _Answer(error=_described(error)), False
+            return _Answer(error=raised(error)), False
 
     async def _ask_async(
         self, units: list[Unit], concurrency: int, advance: Callable[[int], object], warm: bool
@@ -265,9 +265,9 @@ class _Session:
                 except asyncio.CancelledError as error:
                     if stopping:
                         raise
-                    answer = _Answer(error=_described(error))  # the retriever cancelled itself
+                    answer = _Answer(error=raised(error))  # the retriever cancelled itself
                 except Exception as error:
-                    answer = _Answer(error=_described(error))
+                    answer = _Answer(error=raised(error))
                 self._keep(unit, answer, self._clock() - begin, warm)
                 advance(len(unit))
 
@@ -448,16 +448,6 @@ def _is_async(call: Any) -> bool:
         for check in (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
         for target in (call, getattr(call, "__call__", None))  # noqa: B004
     )
-
-
-def _described(error: BaseException) -> str:
-    try:
-        text = str(error)
-    except Exception:
-        text = "(its text cannot be had)"
-    # Half of a surrogate pair could not be written to a file or a terminal.
-    text = text.encode("utf-8", "backslashreplace").decode("utf-8")
-    return f"{type(error).__name__}: {text}"[:1000]
 
 
 def _name(search: Any) -> str:

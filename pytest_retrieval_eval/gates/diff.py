@@ -20,7 +20,7 @@ from pytest_retrieval_eval.gates.verdict import Move, QueryDiff, builtin
 from pytest_retrieval_eval.measures.nested import reads_degrees
 from pytest_retrieval_eval.measures.registry import definition
 from pytest_retrieval_eval.stats.tolerance import TOLERANCE
-from pytest_retrieval_eval.wording import counted, shown
+from pytest_retrieval_eval.wording import both_ends, counted
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
@@ -357,7 +357,7 @@ def _tags(dataset: Dataset, query_id: str) -> dict[str, object]:
 def _empty(side: Side) -> dict[str, str]:
     """Why a query has no list at all."""
     empty = dict.fromkeys(side.evaluation.counts.returned_nothing, "nothing was returned")
-    empty |= {query: f"the retriever failed: {shown(text, 200)}" for query, text in side.failed.items()}
+    empty |= {query: f"the retriever failed: {both_ends(text, 200)}" for query, text in side.failed.items()}
     return empty
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pytest_retrieval_eval.collection.files import excerpt
-from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean
+from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean, raised
 from pytest_retrieval_eval.wording import shown
 
 
@@ -56,7 +55,7 @@ def import_made(text: str, given: str, what: str, parts: Sequence[str], *, examp
         except GateError:
             raise
         except (Exception, SystemExit) as error:
-            raise SettingsError(f"{given} {text}: {name}() failed: {_described(error)}") from error
+            raise SettingsError(f"{given} {text}: {name}() failed: {raised(error)}") from error
     if not all(hasattr(made, part) for part in parts):
         known = f"{', '.join(parts[:-1])} or {parts[-1]}"
         raise SettingsError(f"{given} {text}: {shown(repr(made))} is no {what}: it has no {known}{hint}")
@@ -101,7 +100,7 @@ def _import(given: str, text: str, module_name: str) -> Any:
 
 
 def _cannot_import(given: str, text: str, module_name: str, error: BaseException) -> SettingsError:
-    return SettingsError(f"{given} {text}: {module_name} cannot be imported: {_described(error)}")
+    return SettingsError(f"{given} {text}: {module_name} cannot be imported: {raised(error)}")
 
 
 def _made(text: str, factory: Any) -> Any:
@@ -110,18 +109,11 @@ def _made(text: str, factory: Any) -> Any:
     try:
         made = factory()
     except (Exception, SystemExit) as error:
-        raise SettingsError(f"--factory: {text}() failed: {_described(error)}") from error
+        raise SettingsError(f"--factory: {text}() failed: {raised(error)}") from error
     if inspect.iscoroutine(made):
         made.close()
         raise SettingsError(f"--factory: {text} is asynchronous; expected a plain function that returns the retriever")
     return made
-
-
-def _described(error: BaseException) -> str:
-    """An exception of the user's code, and where it was raised."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<")]
-    place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames and not isinstance(error, SyntaxError) else ""
-    return f"{type(error).__name__}: {shown(str(error), 300)}{place}"
 
 
 def _takes_nothing(call: Any) -> bool:

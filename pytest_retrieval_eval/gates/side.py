@@ -26,7 +26,7 @@ from pytest_retrieval_eval.measures.evidence import ACCESS, SPANS, is_labelled, 
 from pytest_retrieval_eval.measures.lift import STAGES, reads_stages
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.registry import aggregate, definition, reads
-from pytest_retrieval_eval.wording import counted, listed, shown
+from pytest_retrieval_eval.wording import both_ends, counted, listed, shown
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
@@ -326,10 +326,10 @@ def _failures(
     failed = {query: text for query, text in run.errors.items() if query in asked}
     if len(failed) <= options.allow_failures:
         return failed
-    texts = list(dict.fromkeys(failed.values()))[:3]
-    examples = "; ".join(
-        f"{shown(next(query for query in failed if failed[query] == text), 40)}: {shown(text, 120)}" for text in texts
-    )
+    first: dict[str, str] = {}
+    for query, text in failed.items():
+        first.setdefault(text, query)
+    examples = "; ".join(f"{shown(query, 40)}: {both_ends(text, 160)}" for text, query in [*first.items()][:3])
     total = len(asked)
     tolerated = f", {options.allow_failures} tolerated" if options.allow_failures else ""
     raise GateError(

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean
+from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean, raised
 
 Metric = Callable[[str, str], float]
 """A metric takes what was answered and one gold answer, and gives a degree from 0 to 1."""
@@ -131,8 +131,7 @@ def _scored(function: Metric, predicted: str, gold: str) -> float:
     except GateError:
         raise
     except Exception as error:  # anyone may write a metric
-        said = f": {error}" if str(error) else ""
-        raise GateError(f"the answer metric {called} raised {type(error).__name__}{said}") from error
+        raise GateError(f"the answer metric {called} raised {raised(error)}") from error
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):

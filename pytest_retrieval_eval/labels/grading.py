@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytest_retrieval_eval.collection.files import excerpt, locked
-from pytest_retrieval_eval.errors import GateError
+from pytest_retrieval_eval.errors import GateError, raised
 from pytest_retrieval_eval.labels.judgments import Judgment, Judgments, now
 from pytest_retrieval_eval.labels.pool import key_of
 from pytest_retrieval_eval.labels.store.failures import Failure
@@ -143,8 +143,7 @@ def _next(gradings: Iterator[object]) -> object:
     except GateError:
         raise
     except Exception as error:  # anyone may write a judge
-        said = f": {error}" if str(error) else ""
-        raise GateError(f"the judge raised {type(error).__name__}{said}") from error
+        raise GateError(f"the judge raised {raised(error)}") from error
 
 
 def _checked(given: object, left: set[int], scale: Scale) -> tuple[int, Graded]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from pytest_retrieval_eval.collection.arrays import read_only
 from pytest_retrieval_eval.collection.stages import Stages
-from pytest_retrieval_eval.errors import DataError, GateError, MeasureError, did_you_mean
+from pytest_retrieval_eval.errors import DataError, GateError, MeasureError, did_you_mean, raised
 from pytest_retrieval_eval.measures import nested, registry
 from pytest_retrieval_eval.measures.counts import QueryCounts, Short
 from pytest_retrieval_eval.measures.evidence import RANKS, Evidence, Given, evidence_of
@@ -420,7 +420,7 @@ class Evaluation:
         except GateError:
             raise
         except Exception as error:
-            raise MeasureError(f"{_named(measure)} raised {type(error).__name__}: {error}") from error
+            raise MeasureError(f"{_named(measure)} raised {raised(error)}") from error
         if values.shape != (ranks.queries,):
             raise MeasureError(
                 f"{_named(measure)} gave values of shape {values.shape}; expected one for each of the "

@@ -10,7 +10,7 @@ from importlib import metadata
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from pytest_retrieval_eval.errors import MeasureError
+from pytest_retrieval_eval.errors import MeasureError, raised
 from pytest_retrieval_eval.measures.evidence import RANKS
 from pytest_retrieval_eval.measures.registry import (
     ENTRY_POINTS,
@@ -142,7 +142,7 @@ def _called(function: Callable[[], object], giver: str) -> object:
     try:
         return function()
     except Exception as error:
-        raise MeasureError(f"{giver} raised {type(error).__name__}: {error}") from error
+        raise MeasureError(f"{giver} raised {raised(error)}") from error
 
 
 @contextmanager
@@ -207,7 +207,7 @@ def _imported(name: str) -> ModuleType:
                 f"--plugin {name}: there is no module {error.name}; it is looked for in the current folder and "
                 "among the installed packages"
             ) from None
-        raise MeasureError(f"--plugin {name}: importing it raised {type(error).__name__}: {error}") from error
+        raise MeasureError(f"--plugin {name}: importing it raised {raised(error)}") from error
 
 
 def withdraw(added: Iterable[Definition]) -> None:
@@ -239,7 +239,7 @@ def _of_entry_point(point: metadata.EntryPoint, giver: str) -> tuple[Definition,
     try:
         loaded = point.load()
     except Exception as error:
-        raise MeasureError(f"{giver} cannot be loaded: {type(error).__name__}: {error}") from error
+        raise MeasureError(f"{giver} cannot be loaded: {raised(error)}") from error
     if isinstance(loaded, ModuleType):
         return of_module(loaded, giver)
     return checked(_called(loaded, giver) if callable(loaded) else loaded, giver)

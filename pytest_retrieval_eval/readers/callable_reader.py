@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_retrieval_eval.collection.files import excerpt
-from pytest_retrieval_eval.errors import DataError, SettingsError
+from pytest_retrieval_eval.errors import DataError, SettingsError, raised
 from pytest_retrieval_eval.readers.prompts import Prompt
 from pytest_retrieval_eval.readers.reading import Item, Reading
 
@@ -116,7 +116,7 @@ class CallableReader:
             yield from self._readings(unit, value) if error is None else self._failed(unit, error)
 
     def _failed(self, unit: Unit, error: BaseException) -> Iterator[tuple[int, Reading]]:
-        detail = f"{type(error).__name__}: {error}"[:1000]
+        detail = raised(error)
         for index in unit:
             yield index, Reading("", "error", None, None, detail=detail)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_retrieval_eval.collection.files import excerpt
-from pytest_retrieval_eval.errors import SettingsError, did_you_mean
+from pytest_retrieval_eval.errors import SettingsError, did_you_mean, raised
 from pytest_retrieval_eval.readers.plan import Shapes
 from pytest_retrieval_eval.readers.reading import Reader
 
@@ -250,4 +250,4 @@ def _imported(text: str) -> Any:
     try:
         return pkgutil.resolve_name(text)
     except (Exception, SystemExit) as error:  # a module of anyone's
-        raise SettingsError(f"reader: the function {text} cannot be had: {type(error).__name__}: {error}") from error
+        raise SettingsError(f"reader: the function {text} cannot be had: {raised(error)}") from error

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from pytest_retrieval_eval.collection.files import excerpt
-from pytest_retrieval_eval.errors import DataError, GateError
+from pytest_retrieval_eval.errors import DataError, GateError, raised
 
 KEY_SCHEMA = 1
 """Part of every key: what is keyed otherwise is never taken for what was kept before."""
@@ -160,8 +160,7 @@ def read_all(reader: Reader, items: Sequence[Item], name: str = "") -> list[Read
     except GateError:
         raise
     except Exception as error:  # anyone may write a reader
-        said = f": {error}" if str(error) else ""
-        raise GateError(f"{who} raised {type(error).__name__}{said}") from error
+        raise GateError(f"{who} raised {raised(error)}") from error
     if asked:
         raise GateError(f"{who} gave no reading for {len(asked)} of {len(items)} items")
     return [found[number] for number in range(len(items))]

@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from pytest_retrieval_eval.errors import DataError, GateError
+from pytest_retrieval_eval.errors import DataError, GateError, raised
 from pytest_retrieval_eval.readers.absent import AbsentReaderError
 from pytest_retrieval_eval.readers.kept import item_of_json, item_to_json, reading_of_json, reading_to_json, to_text
 from pytest_retrieval_eval.readers.promise import check_promise
@@ -228,7 +228,7 @@ class _Holder(threading.Thread):
 
     def _fail(self, error: BaseException) -> None:
         """Tell everyone who waits for this reader; who comes later makes a new attempt."""
-        sentence = str(error) if isinstance(error, GateError) else f"{type(error).__name__}: {error}"
+        sentence = str(error) if isinstance(error, GateError) else raised(error)
         self._errors[sentence] = error
         with suppress(GateError):
             self._mail.fail(self._reader, sentence, isinstance(error, AbsentReaderError))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from pytest_retrieval_eval.collection.files import excerpt
-from pytest_retrieval_eval.errors import GateError
+from pytest_retrieval_eval.errors import GateError, raised
 from pytest_retrieval_eval.readers.absent import AbsentReaderError
 from pytest_retrieval_eval.readers.cache import CachedReader
 from pytest_retrieval_eval.readers.config import reader_from
@@ -71,7 +71,7 @@ def _is_reader(given: object) -> bool:
     except GateError:
         raise
     except Exception as error:  # anyone may write a reader, and its identity may be made when it is asked for
-        raise GateError(f"the reader cannot tell its identity: {type(error).__name__}: {error}") from error
+        raise GateError(f"the reader cannot tell its identity: {raised(error)}") from error
 
 
 def _local(settings: Mapping[str, object], root: Path, cache: ReadingCache) -> CachedReader:

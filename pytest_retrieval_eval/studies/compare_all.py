@@ -21,6 +21,7 @@ from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.registry import aggregate, chain, measured_in, reads
 from pytest_retrieval_eval.stats.corrections import benjamini_hochberg, holm
 from pytest_retrieval_eval.studies.pareto import front
+from pytest_retrieval_eval.wording import both_ends
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
@@ -218,8 +219,8 @@ def _refuse_run(
     if len(failed) > allow_failures:
         raise GateError(
             f"{name}: the retriever failed on {len(failed)} of {len(asked)} queries, the first is {failed[0]} "
-            f"({run.errors[failed[0]][:200]}). A failure is no score; mend it, or count up to n of them 0 with "
-            "allow_failures=n"
+            f"({both_ends(run.errors[failed[0]], 200)}). A failure is no score; mend it, or count up to n of them 0 "
+            "with allow_failures=n"
         )
     for measure in measures:
         cutoff = measure.innermost.cutoff if measure.cutoff is None else measure.cutoff

@@ -139,10 +139,11 @@ FLAKY = "def search(text):\n    if '3' in text: raise TimeoutError('5 s')\n    r
 def test_a_retriever_that_fails_now_and_then(ask):
     result = ask(FLAKY)
     assert result.status == 1
-    assert "note: the retriever failed on 1 query: q3: TimeoutError: 5 s" in result.err
+    assert "note: the retriever failed on 1 query: q3: TimeoutError: 5 s (retriever_of" in result.err
     assert re.search(r"^6 queries in [\d.]+ s, 1 failed; wrote cand.run.jsonl.gz$", result.err, re.MULTILINE)
     assert "allow more with --allow-failures 1" in result.err
-    assert Run.read("cand.run.jsonl.gz").errors == {"q3": "TimeoutError: 5 s"}
+    (said,) = Run.read("cand.run.jsonl.gz").errors.values()
+    assert re.fullmatch(r"TimeoutError: 5 s \(retriever_of_\w+\.py:2 in search\)", said)
     assert ask(FLAKY, "search", "--allow-failures", "1").status == 0
 
 

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import io
 import itertools
+import os
+import re
 import sys
 import threading
 import uuid
@@ -313,7 +316,39 @@ class TestRun:
             from_retriever(pytest.fail, Queries.without_texts(["a"], "qrels"))
 
 
+def kinds(run):
+    """The failures of a run without the places, which all are in this file."""
+    found = {
+        query: re.fullmatch(r"(.*) \(tests/collection/test_retrieve\.py:\d+ in \w+\)", text)
+        for query, text in run.errors.items()
+    }
+    return {query: match and match[1] for query, match in found.items()}
+
+
 class TestFailures:
+    @pytest.mark.parametrize("batch_size", [None, 3])
+    @pytest.mark.parametrize("asynchronous", [False, True])
+    def test_it_is_kept_with_the_line_of_the_users_that_raised(self, tmp_path, monkeypatch, batch_size, asynchronous):
+        package = tmp_path / "myapp"
+        package.mkdir()
+        (package / "search.py").write_text(
+            "import json\n\ndef search(text):\n    return parsed('{')\n\n"
+            "def parsed(reply):\n    return json.loads(reply)\n\n"
+            "async def later(text):\n    return search(text)\n"
+        )
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.syspath_prepend(tmp_path)
+        module = importlib.import_module("myapp.search")
+        del sys.modules["myapp"], sys.modules["myapp.search"]
+        run = from_retriever(module.later if asynchronous else module.search, QUERIES, batch_size=batch_size)
+        run.save(tmp_path / "made.run.jsonl")
+        (text,) = set(Run.read(tmp_path / "made.run.jsonl").errors.values())
+        assert text.startswith("JSONDecodeError: Expecting property name")
+        assert text.endswith(f" ({os.path.join('myapp', 'search.py')}:7 in parsed)")
+
+    def test_of_what_is_built_in_there_is_no_line(self):
+        assert from_retriever({}.__getitem__, {"a": "x"}).errors == {"a": "KeyError: 'x'"}
+
     def test_an_exception_is_kept_and_is_no_score(self):  # case 35
         def search(text):
             if text == "two":
@@ -321,7 +356,7 @@ class TestFailures:
             return [text]
 
         run = from_retriever(search, QUERIES)
-        assert run.errors == {"q2": "TypeError: no index\\ud800"}
+        assert kinds(run) == {"q2": "TypeError: no index\\ud800"}
         assert run.query_ids == ("q1", "q2", "q3")
         assert run.returned.tolist() == [1, 0, 1]
         assert set(run.seconds) == set(QUERIES)
@@ -331,14 +366,14 @@ class TestFailures:
             yield "a"
             raise ConnectionError("gone")
 
-        assert set(from_retriever(search, QUERIES).errors.values()) == {"ConnectionError: gone"}
+        assert set(kinds(from_retriever(search, QUERIES)).values()) == {"ConnectionError: gone"}
 
     def test_of_lazy_results(self):
         class Lazy:
             def __iter__(self):
                 raise OSError("later")
 
-        assert from_retriever(lambda text: Lazy(), {"a": "x"}).errors == {"a": "OSError: later"}
+        assert kinds(from_retriever(lambda text: Lazy(), {"a": "x"})) == {"a": "OSError: later"}
 
     def test_all_of_them(self):
         run = from_retriever(lambda text: 1 / 0, QUERIES)
@@ -425,7 +460,7 @@ class TestAsync:
             return [text]
 
         run = from_retriever(search, QUERIES)
-        assert run.errors == {"q1": "CancelledError: ", "q2": "ValueError: bad"}
+        assert kinds(run) == {"q1": "CancelledError", "q2": "ValueError: bad"}
 
     def test_a_bad_form_stops_the_others(self):
         finished = []
@@ -637,7 +672,7 @@ def test_a_failure_of_any_pass_is_kept_and_one_while_warming_up_is_not():
         return {"documents": [text], "cost": 0.5}
 
     run = from_retriever(search, {"q1": "a", "q2": "b"}, warmup=1, repeat=2, progress=False)
-    assert dict(run.errors) == {"q1": "TimeoutError: slow"}
+    assert kinds(run) == {"q1": "TimeoutError: slow"}
     assert dict(run.costs) == {"q1": 0.5, "q2": 0.5}
 
 

@@ -134,7 +134,8 @@ def test_a_query_of_which_a_document_failed_has_no_labels():
         return texts[0]
 
     made, (run,), _ = labelled(LISTS, answer=answer)
-    assert made.failed == dict.fromkeys(["q2", "q5"], "the reader failed for city: TimeoutError: gone")
+    place = f"tests/labels/test_erag.py:{answer.__code__.co_firstlineno + 2} in answer"
+    assert made.failed == dict.fromkeys(["q2", "q5"], f"the reader failed for city: TimeoutError: gone ({place})")
     assert made.qrels_of(run).of_query("q5") == {}
     assert made.said("q2", "city").startswith("the reader gave no answer: the reader failed: TimeoutError")
     refused = labelled(LISTS, answer=lambda query, texts: Reading("", "refused", 1, 0, detail="filter"))[0]

@@ -407,7 +407,8 @@ def test_a_function_that_raises_gives_no_grade():
 
     ((_, graded),) = CallableJudge(fail, Scale(0, 2)).grade([PAIR])
     assert (graded.grade, graded.outcome) == (None, "error")
-    assert graded.detail == "the judge raised ZeroDivisionError: by zero"
+    place = f"tests/labels/test_judges.py:{fail.__code__.co_firstlineno + 1} in fail"
+    assert graded.detail == f"the judge raised ZeroDivisionError: by zero ({place})"
 
 
 def test_a_judge_without_an_identity_has_no_digest():

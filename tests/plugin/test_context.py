@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from support import HITS, QRELS, TEXTS
 
@@ -573,3 +575,22 @@ def test_qrels_and_queries_are_at_hand(project):
         "    assert qrels is retrieval_qrels and run is retrieval_run\n"
     )
     project.run().assert_outcomes(passed=1)
+
+
+def test_a_retriever_that_raises_is_told_with_the_line_of_the_users(project, dist):
+    project.dataset()
+    project.test("def search(text):\n    return 1 / len(text[:0])\n", "myapp/search.py")
+    project.test(
+        "import pytest, sys\nsys.path.insert(0, '.')\nfrom myapp.search import search\n"
+        "@pytest.fixture(scope='session')\ndef retriever():\n    return search\n",
+        "conftest.py",
+    )
+    project.test(
+        "def test_one(recall_at):\n    assert recall_at(2) >= 0.5\n"
+        "def test_two(recall_at):\n    assert recall_at(3) >= 0.5\n"
+    )
+    result = project.run(*dist, own_process=True)
+    result.assert_outcomes(failed=2)
+    place = os.path.join("myapp", "search.py") + ":2 in search"
+    said = f"retriever failed on 4 of 4 queries in run retriever: q1: ZeroDivisionError: division by zero ({place}). A"
+    assert result.stdout.str().count(f"GateError: {said}") == 2

@@ -169,7 +169,7 @@ def test_a_reading_that_fails_is_no_label(reading, dist):
     result.assert_outcomes(failed=4)
     text = result.stdout.str()
     assert "GateError: labels=erag: 2 queries of small could not be labelled: q1, q2" in text
-    assert "the reader failed for b: TimeoutError: the server is gone" in text
+    assert "the reader failed for b: TimeoutError: the server is gone (myreader.py:11 in answer)" in text
     # Left out of both sides where that is tolerated; the readings that came are kept.
     reading.project.test(
         "def test_it(metric):\n    assert metric('hit@3', labels='erag', allow_failures=2) <= 0.5\n"

@@ -94,9 +94,10 @@ def test_what_it_raises_is_the_error_of_its_items_alone(batch_size, asynchronous
 
     readings = read(CallableReader(later if asynchronous else answer, batch_size=batch_size))
     failed = {0, 1} if batch_size else {1}
+    place = f"tests/readers/test_callable.py:{answer.__code__.co_firstlineno + 2} in answer"
     for index, reading in enumerate(readings):
         if index in failed:
-            assert (reading.status, reading.detail) == ("error", "ValueError: no idea")
+            assert (reading.status, reading.detail) == ("error", f"ValueError: no idea ({place})")
         else:
             assert reading.text == ANSWERS[index]
 

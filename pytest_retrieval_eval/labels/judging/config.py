@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_retrieval_eval.collection.files import excerpt
-from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean
+from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean, raised
 from pytest_retrieval_eval.labels.judging.judge import Judge
 from pytest_retrieval_eval.labels.judging.judges import ServerJudge, VoteJudge
 from pytest_retrieval_eval.labels.judging.prompts import JudgeExample, JudgePrompt
@@ -78,7 +78,7 @@ def _made(name: str, make: Callable[[Mapping[str, object]], Judge], settings: Ma
     except GateError:
         raise
     except Exception as error:  # anyone may write a judge
-        raise SettingsError(f"the judge of kind {name} cannot be made: {type(error).__name__}: {error}") from error
+        raise SettingsError(f"the judge of kind {name} cannot be made: {raised(error)}") from error
     missing = [part for part in _PARTS if not hasattr(made, part)]
     if missing:
         raise SettingsError(f"the kind of judge {name} made {excerpt(made)}, which has no {missing[0]}")

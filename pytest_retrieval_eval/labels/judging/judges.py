@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from pytest_retrieval_eval.collection.files import excerpt
-from pytest_retrieval_eval.errors import GateError, SettingsError
+from pytest_retrieval_eval.errors import GateError, SettingsError, raised
 from pytest_retrieval_eval.labels.judging.judge import Graded, Judge, Pair
 from pytest_retrieval_eval.labels.judging.prompts import JudgePrompt, in_words
 from pytest_retrieval_eval.labels.judging.replies import PARSER_VERSION, Parsed, Scale, checked, parse
@@ -280,7 +280,7 @@ class CallableJudge:
         except Exception as error:  # the user's function may raise anything; a GateError is meant for the user
             if isinstance(error, GateError):
                 raise
-            return Graded(None, "error", f"the judge raised {type(error).__name__}: {error}")
+            return Graded(None, "error", f"the judge raised {raised(error)}")
         found = parse(given, self.scale) if isinstance(given, str) else checked(given, self.scale)
         return Graded(found.grade, found.outcome, found.detail, found.said)
 
