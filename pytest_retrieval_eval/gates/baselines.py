@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_retrieval_eval.collection.elsewhere import refuse_lfs_pointer
 from pytest_retrieval_eval.collection.files import read_bytes
+from pytest_retrieval_eval.collection.former import KEY, gold_places
 from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.errors import DataError, GateError
-from pytest_retrieval_eval.gates.former import KEY, gold_places
 from pytest_retrieval_eval.gates.verdict import builtin
 from pytest_retrieval_eval.wording import counted, listed, shown
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pytest_retrieval_eval.collection.former import refuse_former_texts
 from pytest_retrieval_eval.collection.queries import json_text, json_word
 from pytest_retrieval_eval.collection.stages import Stages
 from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.gates.bench import stages_of
-from pytest_retrieval_eval.gates.former import refuse_former_texts
 from pytest_retrieval_eval.gates.hints import id_hint, part_hint
 from pytest_retrieval_eval.labels.source import is_pooled
 from pytest_retrieval_eval.measures.evaluate import evaluate

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from pytest_retrieval_eval.collection.former import refuse_former_texts
 from pytest_retrieval_eval.collection.stale import current_spans
 from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean
 from pytest_retrieval_eval.measures.evaluate import evaluate
@@ -141,6 +142,8 @@ def compare_all(
     failed = frozenset(query for run in runs.values() for query in run.errors)
     of_spans = any(reads(measure) == SPANS for measure in (*wanted, *chosen))
     spans, of_gold = current_spans(dataset, allow_stale) if of_spans else (None, ())
+    for name, run in runs.items() if of_spans else ():
+        refuse_former_texts(run, f"run {name}", dataset, None if select is None else frozenset(select))
     found = {
         name: {
             measure: _scores(dataset, run, measure, select, failed, spans)

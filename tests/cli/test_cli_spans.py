@@ -94,3 +94,5 @@ def test_a_stored_run_whose_offsets_are_of_a_former_text_is_not_measured(tmp_pat
         out, err = capsys.readouterr()
         assert not out
         assert "was saved when 1 gold span stood elsewhere in 1 document that was edited since (guide)" in err
+    assert main(["compare-all", str(tmp_path), f"old={run}", f"again={run}", "-m", "span_recall@1"]) == 2
+    assert "run old was saved when 1 gold span stood elsewhere" in capsys.readouterr().err
