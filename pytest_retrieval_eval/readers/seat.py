@@ -132,9 +132,19 @@ class SeatedReader:
         if self._holder is not None and self._holder.sits():
             return
         lock = self._mail.sit_down()
-        if lock is not None:
-            self._holder = _Holder(self._make, self._promised, self._name, self._mail, lock, self._errors)
-            self._holder.start()
+        if lock is None:
+            return
+        try:
+            # Whoever had the seat until now may have answered all: then no model is made.
+            wanted = bool(self._mail.asked(self._name))
+        except BaseException:
+            lock.release()
+            raise
+        if not wanted:
+            lock.release()
+            return
+        self._holder = _Holder(self._make, self._promised, self._name, self._mail, lock, self._errors)
+        self._holder.start()
 
     def _failure(self, sentence: str, absent: bool) -> BaseException:
         kind = AbsentReaderError if absent else GateError

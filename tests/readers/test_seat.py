@@ -182,6 +182,36 @@ def test_the_seat_of_a_machine_is_the_users_own(tmp_path, monkeypatch):
     assert machine_seat() == folder
 
 
+def test_who_was_answered_meanwhile_makes_no_model(tmp_path):
+    made, begun, go = [], threading.Event(), threading.Event()
+
+    def make():
+        made.append(threading.current_thread())
+        begun.set()
+        assert go.wait(20)
+        raise AbsentReaderError("there is no such device")
+
+    first, second = (SeatedReader(make, IDENTITY, seat=tmp_path) for _ in range(2))
+    sit_down = second._mail.sit_down
+
+    def sit_down_late():
+        # The second has seen no answer yet. Now there is one, and the seat is free.
+        go.set()
+        made[0].join(20)
+        return sit_down()
+
+    second._mail.sit_down = sit_down_late
+    with ThreadPoolExecutor(2) as pool:
+        told = [pool.submit(texts, first, items("a"))]
+        assert begun.wait(20)
+        told.append(pool.submit(texts, second, items("b")))
+        assert [str(each.exception(20)) for each in told] == [
+            "there is no such device",
+            "the process that reads for all could not: there is no such device",
+        ]
+    assert len(made) == 1
+
+
 def test_a_model_that_is_not_here_is_told_to_all_as_that(tmp_path):
     begun, asked = threading.Event(), threading.Event()
 
