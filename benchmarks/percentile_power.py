@@ -80,7 +80,8 @@ def main() -> int:
     arguments = parser.parse_args()
     trials = 100 if arguments.quick else arguments.trials
     measure = Measure.parse(arguments.measure)
-    summary = Summary(definition(measure.name).statistic)
+    found = definition(measure.name)
+    summary = Summary(found.statistic, smooth=found.smooth)
     from statistics import NormalDist
 
     normal = NormalDist().inv_cdf(float("0." + measure.name.partition(".p")[2]))

@@ -95,21 +95,55 @@ def means(*values: float, digits: int = 3) -> list[str]:
     >>> means(0.5, 0.25)
     ['0.500', '0.250']
     >>> means(0.5, 0.5001), means(-0.00004, 0.0)
-    (['0.5000', '0.5001'], ['-0.00004', '0.00000'])
+    (['0.5000', '0.5001'], ['−0.00004', '0.00000'])
     """
     for decimals in range(digits, 12):
-        texts = [_fixed(value, decimals) for value in values]
+        texts = [fixed(value, decimals) for value in values]
         if all(
             abs(a - b) <= 1e-9 or texts[i] != texts[j] for i, a in enumerate(values) for j, b in enumerate(values[:i])
         ):
             return texts
-    return [_fixed(value, 12) for value in values]
+    return [fixed(value, 12) for value in values]
 
 
-def _fixed(value: float, decimals: int) -> str:
+def fixed(value: float, decimals: int = 3, *, signed: bool = False) -> str:
+    """A number as people read it: with a real minus, and none before 0; ``signed`` puts a plus before what is above.
+
+    >>> fixed(-0.0321), fixed(-0.00001), fixed(0.5, 1), fixed(0.0321, signed=True), fixed(0.0, signed=True)
+    ('−0.032', '0.000', '0.5', '+0.032', '0.000')
+    """
     text = f"{value:.{decimals}f}"
-    # "-0.000" is 0.000 to a reader, and must not count as another number.
-    return text if text.strip("-0.") else text.lstrip("-")
+    if not text.strip("-0."):  # "-0.000" is 0.000 to a reader, and must not count as another number
+        return text.lstrip("-")
+    return text.replace("-", "−") if text.startswith("-") else f"+{text}" if signed else text
+
+
+def short(value: float) -> str:
+    """A number in three digits.
+
+    >>> short(-0.25), short(1234.5)
+    ('−0.25', '1.23e+03')
+    """
+    text = f"{value:.3g}"
+    return "−" + text[1:] if text.startswith("-") else text
+
+
+def ends(low: float, high: float, decimals: int = 3, *, signed: bool = False) -> str:
+    """The two ends of an interval.
+
+    >>> ends(-0.1, 0.25)
+    '[−0.100, 0.250]'
+    """
+    return f"[{fixed(low, decimals, signed=signed)}, {fixed(high, decimals, signed=signed)}]"
+
+
+def with_sign(text: str) -> str:
+    """A number's text, as ``means`` gives it, with a plus where it is above 0.
+
+    >>> with_sign("−0.032"), with_sign("0.010"), with_sign("0.000 ms")
+    ('−0.032', '+0.010', '0.000 ms')
+    """
+    return text if text.startswith("−") or not text.strip("0. ms") else "+" + text
 
 
 def p_text(p: float) -> str:

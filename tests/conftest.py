@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 # Sessions in this process share the engine: pytester drops what a session imports first, and numpy cannot be
 # imported twice.
-import hypothesis  # noqa: F401
+import hypothesis
 import pytest
 from support import HITS, QRELS, TAGS, TEXTS
 
@@ -17,6 +17,10 @@ import pytest_retrieval_eval.gates.measured
 import pytest_retrieval_eval.readers.absent
 import pytest_retrieval_eval.reports.terminal  # noqa: F401
 from pytest_retrieval_eval.measures import registry
+
+# A machine may be slow, which is no fault of what is tested.
+hypothesis.settings.register_profile("any-speed", deadline=None)
+hypothesis.settings.load_profile("any-speed")
 
 registry.definitions()  # the rooms of measures are part of the engine
 

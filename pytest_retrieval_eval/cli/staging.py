@@ -19,7 +19,7 @@ from pytest_retrieval_eval.collection.run import Run
 from pytest_retrieval_eval.collection.stages import Stages
 from pytest_retrieval_eval.errors import SettingsError
 from pytest_retrieval_eval.studies.stages import DEFAULT, StageReport, stage_report
-from pytest_retrieval_eval.wording import aligned, counted
+from pytest_retrieval_eval.wording import aligned, counted, ends, fixed
 
 
 def report_stages(arguments: argparse.Namespace, console: Console) -> int:
@@ -65,9 +65,9 @@ def _text(report: StageReport) -> str:
                 [
                     f"{lift.before} → {lift.stage}",
                     lift.measure,
-                    f"{lift.mean_before:.3f} → {lift.mean_after:.3f} of {lift.ceiling:.3f}",
-                    "no gap" if lift.share is None else f"{100 * lift.share:.0f} %",
-                    "" if lift.low is None or lift.high is None else f"[{100 * lift.low:.0f}, {100 * lift.high:.0f}]",
+                    f"{fixed(lift.mean_before)} → {fixed(lift.mean_after)} of {fixed(lift.ceiling)}",
+                    "no gap" if lift.share is None else f"{fixed(100 * lift.share, 0)} %",
+                    "" if lift.low is None or lift.high is None else ends(100 * lift.low, 100 * lift.high, 0),
                 ]
                 for lift in report.lifts
             ]
@@ -80,8 +80,8 @@ def _text(report: StageReport) -> str:
                     f"{' + '.join(each.parts)} → {each.stage}",
                     each.measure,
                     each.slice or "all",
-                    f"{each.best} {each.mean_best:.3f} → {each.mean:.3f}",
-                    f"{each.delta:+.3f} [{each.low:+.3f}, {each.high:+.3f}]",
+                    f"{each.best} {fixed(each.mean_best)} → {fixed(each.mean)}",
+                    f"{fixed(each.delta, signed=True)} {ends(each.low, each.high, signed=True)}",
                     f"n = {each.n}",
                 ]
                 for each in report.hybrids
@@ -91,4 +91,4 @@ def _text(report: StageReport) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
+    return "–" if value is None else fixed(value)

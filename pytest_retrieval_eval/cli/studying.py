@@ -33,7 +33,7 @@ from pytest_retrieval_eval.studies.heldout import evidence_of
 from pytest_retrieval_eval.studies.pool_report import pool_report
 from pytest_retrieval_eval.studies.stored import Repeated, graded_by, repeated_by, stored
 from pytest_retrieval_eval.studies.systems import ranking_stability
-from pytest_retrieval_eval.wording import counted
+from pytest_retrieval_eval.wording import counted, ends, fixed
 
 FAMILY = "family"
 
@@ -206,8 +206,8 @@ def validate(arguments: argparse.Namespace, console: Console) -> int:
         if corrected is not None:
             low, high = corrected.interval.low, corrected.interval.high
             console.write(
-                f"precision@{corrected.k} by the judge {corrected.plain:.3f}, corrected by {corrected.n_human} labels "
-                f"of people {corrected.value:.3f} [{low:.3f}, {high:.3f}]\n"
+                f"precision@{corrected.k} by the judge {fixed(corrected.plain)}, corrected by "
+                f"{corrected.n_human} labels of people {fixed(corrected.value)} {ends(low, high)}\n"
             )
     return 0 if found.ok else 1
 

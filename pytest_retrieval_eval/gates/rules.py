@@ -17,7 +17,7 @@ from pytest_retrieval_eval.measures.registry import bounds, measured_in
 from pytest_retrieval_eval.measures.summaries import MEAN, Summary
 from pytest_retrieval_eval.stats.paired import PairedTest
 from pytest_retrieval_eval.stats.tolerance import TOLERANCE
-from pytest_retrieval_eval.wording import counted, means, number, p_text
+from pytest_retrieval_eval.wording import counted, means, number, p_text, with_sign
 
 Floats = NDArray[np.float64]
 
@@ -211,7 +211,7 @@ def _noninferior(comparison: Comparison) -> Ruling:
     strict = comparison.gate.operator in (">", "<")
     fine = low > -margin + TOLERANCE if strict else low >= -margin - TOLERANCE
     bound, limit = comparison.sign * low, -comparison.sign * margin
-    left, right = (signed(text) for text in in_unit(measured_in(comparison.gate.measure), bound, limit))
+    left, right = (with_sign(text) for text in in_unit(measured_in(comparison.gate.measure), bound, limit))
     side = "lower" if comparison.sign > 0 else "upper"
     within = "lies within" if fine else "lies beyond"
     reason = (
@@ -301,14 +301,3 @@ def n_that_would_do(comparison: Comparison) -> int | None:
     share = min(comparison.margin, 0.5)
     needed = math.ceil(math.log(comparison.gate.options.alpha) / math.log1p(-share))
     return needed if losers < _FEW_LOSERS and len(comparison.after) < needed else None
-
-
-def signed(text: str) -> str:
-    """A number's text with its sign, the minus as a minus.
-
-    >>> signed("-0.032"), signed("0.010"), signed("-0.000")
-    ('−0.032', '+0.010', '0.000')
-    """
-    if not text.strip("-0. ms"):
-        return text.lstrip("-")
-    return "−" + text[1:] if text.startswith("-") else "+" + text

@@ -19,7 +19,7 @@ from pytest_retrieval_eval.measures.evidence import CALLS, Evidence, Given, regi
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.ranks import Bools, Floats, Ints, JudgedRanks, judged_ranks
 from pytest_retrieval_eval.measures.registry import Definition, Parameter
-from pytest_retrieval_eval.measures.times import percentile, query_labels, query_table
+from pytest_retrieval_eval.measures.times import percentile, query_labels, query_table, smooth_percentile
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.ids import Ids
@@ -327,6 +327,7 @@ MEASURES = (
         "how many calls a query takes, of which 95 % of the queries stay below",
         aggregate="statistic",
         statistic=partial(percentile, share=0.95),
+        smooth=partial(smooth_percentile, share=0.95),
     ),
     _taken(
         "calls.max",

@@ -19,7 +19,7 @@ from pytest_retrieval_eval.measures.nested import score
 from pytest_retrieval_eval.measures.ranks import Bools, Floats, JudgedRanks, judged_ranks
 from pytest_retrieval_eval.measures.registry import Definition, Parameter
 from pytest_retrieval_eval.stats.tolerance import TOLERANCE
-from pytest_retrieval_eval.wording import counted, listed
+from pytest_retrieval_eval.wording import counted, fixed, listed
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.qrels import Qrels
@@ -117,8 +117,8 @@ def lift(ranks: JudgedRanks, measure: Measure) -> Floats:
         raise GateError(
             f"{measure}: for {counted(len(beyond), 'query', 'queries')} the run is better than any "
             f"order of what the stage {measure.get('from')} returned (the first is "
-            f"{tables_of(ranks, measure).qrels.query_ids[row]}: {after[row]:.3f} above {ceiling[row]:.3f}), so that it "
-            "has documents from elsewhere: lift is about a stage that orders what it is given"
+            f"{tables_of(ranks, measure).qrels.query_ids[row]}: {fixed(after[row])} above {fixed(ceiling[row])}), so "
+            "that it has documents from elsewhere: lift is about a stage that orders what it is given"
         )
     gap = ceiling - before
     share = np.divide(after - before, gap, out=np.zeros(len(gap)), where=gap > TOLERANCE)

@@ -103,8 +103,10 @@ class Definition:
     that ``register_evidence`` knows, such as ``spans``.
 
     ``statistic`` is what the values of the queries make together where ``aggregate`` is ``statistic``, such as a
-    percentile: of samples as rows, and of the class that ``classes`` gives each query, one number a row. Intervals and
-    paired tests then resample it. ``extreme`` says that it hangs on one query alone, so that there are no intervals.
+    percentile: of samples as rows, and of the class that ``classes`` gives each query, one number a row. Intervals
+    resample it, and paired tests do, or ``smooth`` where that is given: the same of more queries, since a percentile of
+    few hangs on two or three of them, whose swaps can show nothing. ``extreme`` says that it hangs on one query alone,
+    so that there are no intervals.
     ``measured_in`` is what a value is counted in (``ms``); in the text of a gate numbers then have one.
     """
 
@@ -135,6 +137,7 @@ class Definition:
     common: str = ""
     notes: Notes | None = None
     statistic: Statistic | None = None
+    smooth: Statistic | None = None
     classes: Classes | None = None
     extreme: bool = False
     measured_in: str = ""

@@ -112,7 +112,7 @@ class Scores:
         if how != "statistic":
             return MEAN
         found = registry.definition(link.name)
-        return Summary(found.statistic, self.classes, found.extreme)
+        return Summary(found.statistic, self.classes, found.extreme, found.smooth)
 
     @property
     def distribution(self) -> stats.Distribution:

@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 class Summary:
     """The mean, or a ``statistic`` with the ``classes`` of the queries that it reads beside their values.
 
-    ``extreme`` says that it hangs on one query alone (a largest value), so that resampling says nothing of it.
+    ``smooth`` is the statistic that is tested, where it is another. ``extreme`` says that it hangs on one query alone
+    (a largest value), so that resampling says nothing of it.
     """
 
     statistic: Statistic | None = None
     classes: Floats | None = None
     extreme: bool = False
+    smooth: Statistic | None = None
 
     def of(self, values: Floats) -> float:
         """The one number; NaN where a statistic is undefined."""
@@ -60,7 +62,7 @@ class Summary:
         """The paired test of that difference being 0; below 0 is worse."""
         if self.statistic is None:
             return stats.randomization_test(sign * (after - before))
-        return stats.swap_test(after, before, self.statistic, self.classes, sign=sign)
+        return stats.swap_test(after, before, self.smooth or self.statistic, self.classes, sign=sign)
 
     def detectable(self, after: Floats, before: Floats, alpha: float, largest: float) -> float | None:
         """The smallest difference that the test would find with 80 % power."""
@@ -71,7 +73,8 @@ class Summary:
         if self.extreme:
             return None
         return max(
-            stats.detectable_difference(after, before, self.statistic, self.classes, alpha=alpha), stats.TOLERANCE
+            stats.detectable_difference(after, before, self.smooth or self.statistic, self.classes, alpha=alpha),
+            stats.TOLERANCE,
         )
 
 

@@ -21,7 +21,7 @@ from pytest_retrieval_eval.measures.evidence import TIMES, Evidence, Given, regi
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.ranks import Bools, Floats, Ints, JudgedRanks, facts_of
 from pytest_retrieval_eval.measures.registry import Definition, Score
-from pytest_retrieval_eval.stats.resampled import quantile
+from pytest_retrieval_eval.stats.resampled import quantile, smooth_quantile
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.qrels import Qrels
@@ -187,6 +187,11 @@ def percentile(samples: Floats, classes: Floats, *, share: float) -> Floats:
     return quantile(samples, share)
 
 
+def smooth_percentile(samples: Floats, classes: Floats, *, share: float) -> Floats:
+    """The same by all order statistics, which the paired test takes."""
+    return smooth_quantile(samples, share)
+
+
 register_evidence(TIMES, timed_queries, "the times and costs of a run")
 
 
@@ -211,6 +216,7 @@ def _of_column(name: str, score: Score, unit: str, what: str) -> Iterator[Defini
             "Hyndman & Fan, Sample Quantiles in Statistical Packages, 1996, definition 7",
             aggregate="statistic",
             statistic=partial(percentile, share=p / 100.0),
+            smooth=partial(smooth_percentile, share=p / 100.0),
         )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from pytest_retrieval_eval.wording import fixed
+
 if TYPE_CHECKING:
     from pytest_retrieval_eval.studies.compare_all import Cell, Configurations, Pair
 
@@ -65,12 +67,11 @@ def _value(cell: Cell) -> str:
 
 
 def _numbers(pair: Pair) -> list[str]:
-    delta = f"{pair.delta:+.3f}".replace("-", "−")
-    return [delta, f"{pair.p:.2g}", f"{pair.p_adjusted:.2g}"]
+    return [fixed(pair.delta, signed=True), f"{pair.p:.2g}", f"{pair.p_adjusted:.2g}"]
 
 
 def _number(value: float) -> str:
-    return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
+    return fixed(value, 3 if abs(value) < 10 else 1)
 
 
 def _row(cells: list[str]) -> str:
@@ -105,4 +106,5 @@ def _tex(text: str) -> str:
 
 def _tex_value(cell: Cell) -> str:
     interval = "" if cell.low is None or cell.high is None else f" [{_number(cell.low)}, {_number(cell.high)}]"
-    return f"{_number(cell.value)}$^{{{cell.group}}}${interval}"
+    # A minus of its own in LaTeX: not every engine has the character.
+    return f"{_number(cell.value)}$^{{{cell.group}}}${interval}".replace("−", "$-$")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_retrieval_eval.errors import SettingsError
 from pytest_retrieval_eval.reports.text import WIDTH
-from pytest_retrieval_eval.wording import aligned, counted, listed, shown
+from pytest_retrieval_eval.wording import aligned, counted, ends, fixed, listed, shown
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.stats import Interval
@@ -101,11 +101,12 @@ def stability_section(stability: Stability) -> Section:
     name, change = found.largest
     lines = (
         f"the ranking by {stability.measure} {verdict}: {_correlations(found)}; tau has to reach {stability.min_tau:g}",
-        f"largest change: {shown(name, _NAME)} {change:+.4f}, over {counted(stability.queries, 'query', 'queries')}",
+        f"largest change: {shown(name, _NAME)} {fixed(change, 4, signed=True)}, over "
+        f"{counted(stability.queries, 'query', 'queries')}",
         *_flips(found.flips),
     )
     rows = [("run", "before", "after")]
-    rows += [(shown(name, _NAME), f"{old:.4f}", f"{new:.4f}") for name, old, new in stability.means]
+    rows += [(shown(name, _NAME), fixed(old, 4), fixed(new, 4)) for name, old, new in stability.means]
     return Section("The ranking before and after", lines, tuple(rows))
 
 
@@ -135,7 +136,7 @@ def _systems(report: PoolReport) -> Section:
     table = report.table
     rows = [("run", table.measure, "95 % interval", f"judged@{table.judged_k}", "near-tie with")]
     rows += [
-        (shown(row.name, _NAME), f"{row.value:.4f}", _ends(row.interval), f"{row.judged:.3f}", listed(row.near, 3))
+        (shown(row.name, _NAME), fixed(row.value, 4), _ends(row.interval), fixed(row.judged), listed(row.near, 3))
         for row in table.rows
     ]
     lines = [f"over {counted(table.queries, 'query', 'queries')}"]
@@ -155,7 +156,7 @@ def _families(report: PoolReport) -> Section:
     ]
     lines: list[str] = []
     for each in report.families:
-        penalty = "none" if each.penalty is None else f"{shown(each.penalty[0], _NAME)} −{each.penalty[1]:.4f}"
+        penalty = "none" if each.penalty is None else f"{shown(each.penalty[0], _NAME)} {fixed(-each.penalty[1], 4)}"
         numbers = (len(each.systems), each.unique, each.relevant, len(each.inversions))
         rows.append((shown(each.family, _NAME), *map(str, numbers), penalty, str(len(each.judged))))
         lines += [f"without {shown(each.family, _NAME)}, {line}" for line in _flips(each.inversions)]
@@ -198,8 +199,8 @@ def _pairs(report: PoolReport) -> Section:
     rows += [
         (
             f"{shown(pair.first, _NAME)} / {shown(pair.second, _NAME)}",
-            f"{pair.judge:+.4f}",
-            f"{pair.human:+.4f}",
+            fixed(pair.judge, 4, signed=True),
+            fixed(pair.human, 4, signed=True),
             "" if pair.interval is None else _ends(pair.interval),
         )
         for pair in found.pairs
@@ -213,13 +214,13 @@ def _factors(report: PoolReport) -> Section:
     for each in report.factors:
         told = ("not to be told", "") if each.difference is None or each.interval is None else ()
         if each.difference is not None and each.interval is not None:
-            told = (f"{each.difference:+.4f}", _ends(each.interval))
+            told = (fixed(each.difference, 4, signed=True), _ends(each.interval))
         rows.append(
             (
                 shown(each.factor, 20),
                 shown(each.value, 20),
                 shown(each.other, 20),
-                f"{each.means[0]:.4f} / {each.means[1]:.4f}",
+                f"{fixed(each.means[0], 4)} / {fixed(each.means[1], 4)}",
                 str(each.matched),
                 *told,
             )
@@ -250,7 +251,8 @@ def _costs(report: PoolReport) -> Section:
 
 def _flips(flips: Sequence[Flip]) -> list[str]:
     lines = [
-        f"{shown(flip.first, _NAME)} ({flip.before:+.4f}) falls behind {shown(flip.second, _NAME)} ({flip.after:+.4f})"
+        f"{shown(flip.first, _NAME)} ({fixed(flip.before, 4, signed=True)}) falls behind {shown(flip.second, _NAME)} "
+        f"({fixed(flip.after, 4, signed=True)})"
         for flip in flips[:_FLIPS]
     ]
     rest = len(flips) - len(lines)
@@ -262,15 +264,15 @@ def _correlations(found: Rankings) -> str:
 
 
 def _or_none(value: float | None) -> str:
-    return "not defined" if value is None else f"{value:.3f}"
+    return "not defined" if value is None else fixed(value)
 
 
 def _ends(interval: Interval) -> str:
-    return f"[{interval.low:.4f}, {interval.high:.4f}]"
+    return ends(interval.low, interval.high, 4)
 
 
 def _percent(share: float, interval: Interval) -> str:
-    return f"{100 * share:.1f} % [{100 * interval.low:.1f}, {100 * interval.high:.1f}]"
+    return f"{fixed(100 * share, 1)} % {ends(100 * interval.low, 100 * interval.high, 1)}"
 
 
 def _plain(section: Section) -> str:

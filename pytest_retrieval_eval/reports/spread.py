@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_retrieval_eval.gates.verdict import Spread, Verdict
-from pytest_retrieval_eval.wording import shown
+from pytest_retrieval_eval.wording import fixed, short, shown
 
 _BARS = "▁▂▃▄▅▆▇█"
 
@@ -25,9 +25,12 @@ def spread_text(spread: Spread) -> str:
     >>> spread_text(Spread(0.0, 0.0, 0.25, 0.5, 1.0, 1.0, 0.25, 0.0, 1.0, (1, 0, 0, 0, 0, 2, 0, 0, 0, 4)))
     '0 ▂····▄···█ 1   min 0.00 · 5 % 0.00 · quartiles 0.25, 0.50, 1.00 · max 1.00 · 25 % zero'
     """
+    low, least, high = short(spread.low), fixed(spread.minimum, 2), short(spread.high)
+    p05, p25, p50, p75, most = (
+        fixed(value, 2) for value in (spread.p05, spread.p25, spread.p50, spread.p75, spread.maximum)
+    )
     return (
-        f"{spread.low:.3g} {bars(spread.counts)} {spread.high:.3g}   min {spread.minimum:.2f} · 5 % {spread.p05:.2f} · "
-        f"quartiles {spread.p25:.2f}, {spread.p50:.2f}, {spread.p75:.2f} · max {spread.maximum:.2f} · "
+        f"{low} {bars(spread.counts)} {high}   min {least} · 5 % {p05} · quartiles {p25}, {p50}, {p75} · max {most} · "
         f"{100 * spread.zeros:.0f} % zero"
     )
 

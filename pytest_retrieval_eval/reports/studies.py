@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from pytest_retrieval_eval.wording import aligned, counted, shown
+from pytest_retrieval_eval.wording import aligned, counted, fixed, shown
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.stats.association import Association
@@ -123,7 +123,7 @@ def _of(found: Association) -> tuple[str, ...]:
 
 
 def _number(value: float | None) -> str:
-    return NONE if value is None else f"{value:.3f}".replace("-", "−")
+    return NONE if value is None else fixed(value)
 
 
 def _percent(level: float) -> str:

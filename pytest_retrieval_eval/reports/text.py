@@ -11,12 +11,13 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from pytest_retrieval_eval.collection.queries import json_word
 from pytest_retrieval_eval.gates.corrections import NAMES as CORRECTIONS
-from pytest_retrieval_eval.gates.rules import in_unit, signed
+from pytest_retrieval_eval.gates.rules import in_unit
 from pytest_retrieval_eval.gates.verdict import Holding, Move, QueryDiff, SpanChange, Verdict
 from pytest_retrieval_eval.reports.doubts import doubts
 from pytest_retrieval_eval.reports.spread import spread_lines
-from pytest_retrieval_eval.wording import aligned, counted, means, number, p_text, shown
+from pytest_retrieval_eval.wording import aligned, counted, means, number, p_text, shown, with_sign
 
 WIDTH = 110
 # How many lines each query, and the list of pairs to judge, may take.
@@ -385,13 +386,11 @@ def _pairs(pairs: Sequence[tuple[str, str]], total: int) -> str:
 
 
 def _tag(value: object) -> str:
-    if isinstance(value, bool) or value is None:
-        return {True: "true", False: "false", None: "null"}[value]
-    return "|".join(_tag(each) for each in value) if isinstance(value, (list, tuple)) else str(value)
+    return "|".join(_tag(each) for each in value) if isinstance(value, (list, tuple)) else json_word(value)
 
 
 def _difference(value: float, counted_in: str = "") -> str:
-    return signed(_plain(value, counted_in))
+    return with_sign(_plain(value, counted_in))
 
 
 def _plain(value: float, counted_in: str = "") -> str:

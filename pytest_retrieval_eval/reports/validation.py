@@ -12,7 +12,7 @@ from pytest_retrieval_eval.gates.families import family_verdict
 from pytest_retrieval_eval.gates.options import Options
 from pytest_retrieval_eval.gates.side import where_text
 from pytest_retrieval_eval.gates.verdict import Interval, Verdict
-from pytest_retrieval_eval.wording import counted, shown
+from pytest_retrieval_eval.wording import counted, ends, fixed, shown
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.bench import Bench
@@ -74,7 +74,7 @@ def _member(each: Checked, found: JudgeValidation) -> Verdict:
     if found.status == "inconclusive" and each.holds:
         status = "inconclusive"
     side = "reaches" if each.holds else "is below"
-    reason = f"{what}, {held:.3f}, {side} {threshold}" + (", underpowered" if each.underpowered else "")
+    reason = f"{what}, {fixed(held)}, {side} {threshold}" + (", underpowered" if each.underpowered else "")
     return Verdict(
         gate=f"{each.name} >= {threshold}",
         status=status,  # type: ignore[arg-type]
@@ -107,7 +107,7 @@ def notes(found: JudgeValidation) -> list[str]:
     if found.pool_prevalence is not None and found.pool_kappa is not None and found.pool_kappa_interval is not None:
         lines.append(
             f"about {100 * found.pool_prevalence:.0f} % of the pool are relevant; there kappa is "
-            f"{found.pool_kappa:.3f} {_ends(found.pool_kappa_interval)}"
+            f"{fixed(found.pool_kappa)} {_ends(found.pool_kappa_interval)}"
         )
     if found.not_relevant < 50:
         lines.append(f"{found.not_relevant} pairs that are not relevant are few: 50 say more of TNR")
@@ -133,4 +133,4 @@ def validation_text(found: JudgeValidation, judge: str, where: Mapping[str, obje
 
 
 def _ends(interval: Ends) -> str:
-    return f"[{interval.low:.3f}, {interval.high:.3f}]"
+    return ends(interval.low, interval.high)

@@ -19,6 +19,7 @@ from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.labels.judging.requirements import Mode, Requirements
 from pytest_retrieval_eval.stats import TOLERANCE, Interval, wilson
 from pytest_retrieval_eval.studies.agreement import Labels, Pair, grades_of, weights_of
+from pytest_retrieval_eval.wording import fixed
 
 __all__ = ["Checked", "JudgeValidation", "Requirements", "chance_to_pass", "kappa_at", "validate_judge"]
 
@@ -275,7 +276,7 @@ def _decided(checks: list[Checked], n: int, negatives: int, wanted: Requirements
         )
     what = "" if wanted.mode == "point" else "the lower end of "
     return "failed", "; ".join(
-        f"{what}{_spoken(each.name)} {each.value if wanted.mode == 'point' else each.interval.low:.3f} is below "
+        f"{what}{_spoken(each.name)} {fixed(each.value if wanted.mode == 'point' else each.interval.low)} is below "
         f"{each.threshold:g}" + (" (underpowered)" if each.underpowered else "")
         for each in bad
     )

@@ -55,7 +55,7 @@ def test_the_report_says_all_of_it(program, world):
     text = " ".join(done.out.split())
     assert "9 different pairs of 12: 25.0 % need no judgment of their own" in text
     assert "dense<i> 1.0000" in text
-    assert "without den, dense<i> (+0.5000) falls behind lex-1 (-0.2500)" in text
+    assert "without den, dense<i> (+0.5000) falls behind lex-1 (−0.2500)" in text
     assert re.search(r"den 1 3 3 1 dense<i> −0.7500 0", text)
     assert "8 of 9 pairs have the same grade: 88.9 %" in text
     assert "3 in the same order" in text
@@ -179,7 +179,7 @@ def test_a_ranking_that_did_not_stay_is_status_1(program, world):
     done = report(program, world, "--before", str(world / "small.txt"))
     assert done.status == 1
     assert "the ranking by precision@2 did NOT stay" in done.out
-    assert "lex-1 (+0.2500) falls behind dense<i> (-0.5000)" in done.out
+    assert "lex-1 (+0.2500) falls behind dense<i> (−0.5000)" in done.out
     same = report(program, world, "--before", str(world / "people.txt"), "--min-tau", "1")
     assert same.status == 0
     assert "the ranking by precision@2 stayed: rho 1.000, tau 1.000" in same.out

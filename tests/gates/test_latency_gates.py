@@ -107,6 +107,21 @@ def test_a_rise_of_the_tail_fails_against_the_baseline():
     assert "q190  latency 21.0 ms → 63.0 ms" in explain(verdict, limit=None)
 
 
+def test_fifty_queries_are_enough_for_the_test_of_a_p95():
+    # Noise alone. By the two slowest queries that make the p95 no pattern of swaps could be significant here, and the
+    # numbers would decide.
+    rng = np.random.default_rng(1)
+    own = 50 * np.exp(rng.normal(0, 0.6, 50))
+    before, after = (np.round(own * np.exp(rng.normal(0, 0.2, 50)), 1).tolist() for _ in range(2))
+    verdict = bench(after, before).decide("latency.p95 <= baseline", rule="significant")
+    assert verdict.value > verdict.reference
+    assert verdict.resolvable
+    assert verdict.ok
+    assert "is not below 0.05" in verdict.reason
+    slower = bench([1.5 * each for each in before], before).decide("latency.p95 <= baseline", rule="significant")
+    assert (slower.status, slower.p < 0.001) == ("failed", True)
+
+
 def test_a_bound_on_the_rise_rules_a_loss_out():
     before = [20.0 + each % 7 for each in range(200)]
     same = bench([each * 1.01 for each in before], before)

@@ -68,6 +68,19 @@ def test_the_whole_text():
     ]
 
 
+def test_every_number_below_0_has_the_same_minus():
+    # A measure such as lift has values below 0, and not only differences.
+    below = replace(FAILED, value=-0.834, reference=-0.5, target=-0.5, delta=-0.334)
+    line = evidence(replace(below, queries=()))[0]
+    assert line.startswith("recall@5  −0.500 → −0.834   Δ −0.334  95 % CI [−0.051, −0.014]")
+    alone = replace(below, reference=None, baseline=None, reference_kind=None, delta=None)
+    assert evidence(alone)[0].startswith("recall@5  −0.834   95 % CI [−0.051, −0.014]")
+    query = replace(FAILED.queries[0], after=-1.0, before=-0.25, tags={"year": 1, "code": "1"})
+    assert 'q017  recall@5 −0.250 → −1.000  "how do I get a new badge"   (year=1, code="1")' in explain(
+        replace(below, queries=(query,))
+    )
+
+
 def test_more_digits_where_three_would_hide_a_difference():
     close = replace(FAILED, value=0.74396, delta=-0.00004, interval=Interval(-0.0001, -0.00001, 0.95, "BCa"))
     line = evidence(close)[0]

@@ -14,6 +14,7 @@ from pytest_retrieval_eval.stats.resampled import (
     bootstrap_statistic,
     detectable_difference,
     quantile,
+    smooth_quantile,
     swap_test,
 )
 
@@ -29,6 +30,19 @@ def p75(rows, classes):
 def test_a_quantile_is_numpys(values, share):
     expected = np.quantile(np.array(values), share)
     assert quantile(np.array([values]), share)[0] == pytest.approx(expected, rel=1e-9, abs=1e-6)
+
+
+@given(TIMES, st.sampled_from([0.25, 0.5, 0.75, 0.9, 0.95, 0.99]))
+def test_a_smooth_quantile_is_scipys(values, share):
+    from scipy.stats.mstats import hdquantiles
+
+    expected = hdquantiles(np.array(values), [share])[0] if len(values) > 1 else values[0]
+    assert smooth_quantile(np.array([values, values]), share) == pytest.approx([expected] * 2, rel=1e-6, abs=1e-6)
+
+
+def test_a_smooth_quantile_of_many_is_near_the_quantile():
+    values = np.random.default_rng(0).lognormal(size=(2, 20_000))
+    assert smooth_quantile(values, 0.95) == pytest.approx(quantile(values, 0.95), rel=2e-3)
 
 
 @given(PAIRS)
