@@ -50,7 +50,7 @@ def steady(text: str) -> str:
 
 def run(command: str, folder: Path, *, home: str = "") -> str:
     """What a command of a page prints in this folder, which the page calls ``home``."""
-    words = shlex.split(command)
+    words = shlex.split(command, comments=True)
     environment = {"PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "80"}
     while "=" in words[0]:
         name, _, value = words.pop(0).partition("=")

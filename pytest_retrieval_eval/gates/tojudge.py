@@ -25,12 +25,17 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.labels.labelling import Unjudged
 
 ENDINGS = (".jsonl", ".tsv")
+# Above the place of any query that lost: a gate in which nothing was lost has no worst query.
+_UNHURT = 1 << 40
 _COLUMNS = ("query_id", "query", "doc_id", "title", "text", "rank", "gates", "dataset")
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One unjudged document in the top k of one gate; ``place`` counts the gate's queries, the worst is 0."""
+    """One unjudged document in the top k of one gate.
+
+    ``place`` counts the gate's queries, the worst is 0; those that lost nothing come after every one that did.
+    """
 
     query_id: str
     doc_id: str
@@ -64,7 +69,9 @@ def pairs_of(verdict: Verdict, side: Side) -> list[Pair]:
     dataset, corpus = side.dataset, side.dataset.corpus
     # With the unit document these are documents; chunks are looked up in the chunk table.
     documents = {} if corpus is None else corpus.get_many(sorted({doc for _, doc, _ in found}))
-    places = {query: place for place, query in enumerate(dict.fromkeys(query for query, _, _ in found))}
+    lost = {query.query_id for query in verdict.worst[: verdict.worse]}
+    in_order = enumerate(dict.fromkeys(query for query, _, _ in found))
+    places = {query: place if query in lost else _UNHURT + place for place, query in in_order}
     pairs = []
     for query_id, doc_id, rank in found:
         if (missing := read.get((query_id, doc_id))) is not None:  # the very texts that nobody has judged

@@ -13,7 +13,10 @@ import pytest
 from support import ROOT
 
 PAGE = ROOT / "docs" / "reference" / "command-line.md"
-PAGES = (PAGE, ROOT / "docs" / "how-to" / "slices.md", ROOT / "docs" / "explanation" / "rules.md")
+PAGES = (
+    PAGE,
+    *(ROOT / "docs" / f"{page}.md" for page in ("how-to/slices", "how-to/configurations", "explanation/rules")),
+)
 EXAMPLE = ROOT / "examples" / "handbook"
 OPTION = re.compile(r"(?<![\w-])(--?[a-z][a-z-]*)")
 

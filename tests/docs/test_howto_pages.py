@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import doctest
+import json
 import re
 
 import pages
 import pytest
 import yaml
 from fakeserver import FakeServer, says
-from support import ROOT
+from support import QRELS, ROOT, TEXTS
 
 from pytest_retrieval_eval.gates.imported import import_made
 from pytest_retrieval_eval.labels.judging.judge import Pair
@@ -70,6 +71,74 @@ def test_the_judge_of_the_page_of_judged_pools_grades(tmp_path, monkeypatch):
     judge = import_made("judging:judge", "--judge", "judge", ("grade",), example="judging:judge")
     pairs = [Pair("q1", doc, "Who wrote it?", text) for doc, text in (("a", "Ann wrote it?"), ("b", "No rain."))]
     assert [graded.grade for _, graded in judge.grade(pairs)] == [2, 0]
+
+
+def test_a_page_that_gates_on_a_baseline_says_how_the_first_one_comes_about():
+    gated = re.compile(r"(?:>=|<=) baseline")
+    told = {}
+    for page in (ROOT / "docs/how-to").glob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        if gated.search(text):
+            told[page.name] = (
+                "--retrieval-update=new" in text or "(ci.md#baselines-are-files-in-the-repository)" in text
+            )
+    assert len(told) > 10
+    assert [name for name, said in told.items() if not said] == ["unjudged.md"]  # it begins with a failed gate
+
+
+def written(page, folder):
+    """The named files of a page, in a folder."""
+    for block in pages.blocks(page):
+        if block.name:
+            (folder / block.name).write_text(block.text)
+
+
+def test_the_page_of_judged_pools_can_be_followed(project):
+    page, folder = ROOT / "docs/how-to/judged-pool.md", project.path
+    project.dataset("eval/handbook")
+    project.ini("pythonpath = .", datasets=("handbook = eval/handbook",))
+    corpus = [{"_id": doc, "text": "It answers every question."} for doc in "abcd"]
+    (folder / "eval/handbook/corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in corpus))
+    (folder / "myapp").mkdir()
+    (folder / "myapp/search.py").write_text("def bm25(query):\n    return ['a', 'b']\n\n\ndense = bm25\n")
+    project.conftest({query: ["a", "b"] for query in QRELS})
+    written(page, folder)
+    pool, first, gap = (block.text.splitlines() for block in pages.blocks(page, "sh")[:3])
+    for command in pool[1:]:  # the first installs
+        printed = pages.run(f"{command} --judge judging:judge" if " judge " in command else command, folder)
+    assert "graded 8, reused 0" in printed
+    assert "no baseline yet" in pages.run("pytest", folder)
+    assert [pages.run(command, folder).count("baseline written") for command in first] == [1]
+    assert "1 passed" in pages.run("pytest", folder)
+    project.conftest({query: ["a", "b", "c"] for query in QRELS})
+    printed = [pages.run(gap[0], folder), pages.run(gap[2], folder)]
+    assert "1 inconclusive" in printed[0]
+    assert "graded 4, reused 0" in printed[1]
+    assert "1 passed" in pages.run("pytest", folder)
+
+
+def test_the_page_of_agents_can_be_followed(project, dist):
+    page, folder = ROOT / "docs/how-to/agents.md", project.path
+    project.dataset("eval/small", qrels={"q1": {"d4": 1, "d2": 1}})
+    (folder / "runs").mkdir()
+    (folder / "runs/agent.traces.jsonl").write_text(pages.blocks(page, "json")[0].text)
+    rows = [{"_id": query, "text": TEXTS[query]} for query in ("q1", "q2")]
+    (folder / "eval/small/queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "conftest.py").unlink()
+    project.gates(pages.blocks(page, "yaml")[0].text)
+    project.run("--retrieval-update=new", *dist).assert_outcomes(passed=6)
+    project.run(*dist).assert_outcomes(passed=6)
+
+    (folder / "small.gates.yaml").unlink()
+    asked = folder / "asked"
+    (folder / "myapp.py").write_text(
+        f"def calls_of(text):\n    with open({str(asked)!r}, 'a') as file:\n        file.write(text)\n"
+        "    return [['d4'], {'query': text, 'hits': ['d2']}]\n"
+    )
+    written(page, folder)
+    project.ini("pythonpath = .")
+    project.run(*dist).assert_outcomes(passed=1)
+    assert asked.read_text() == TEXTS["q1"] + TEXTS["q2"]
 
 
 @pytest.mark.model

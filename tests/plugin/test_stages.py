@@ -219,7 +219,7 @@ def test_the_blocks_of_the_page_are_real(project, dist):
     docs = [{"_id": doc, "text": "", "roles": ["staff"]} for doc in "abcd"]
     (folder / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in docs))
     project.test(tests)
-    project.gates(f"defaults: {{stage: reranked}}\n{gates}")
+    project.gates(gates)
     project.ini("pythonpath = .")
     arguments = ("--retrieval-update=new", *dist)
     project.run(*arguments, own_process=True).assert_outcomes(passed=4)
