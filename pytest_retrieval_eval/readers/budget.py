@@ -189,8 +189,9 @@ class Budget:
     def _reading(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
-            raise DataError(f"{self._path}: what calls cost cannot be counted ({error})") from None
+        except (sqlite3.Error, OverflowError) as error:  # the latter of more than 9 million, or of a count that is none
+            place = "" if self._path is None else f"{self._path}: "
+            raise DataError(f"{place}what calls cost cannot be counted ({error})") from None
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

@@ -14,7 +14,7 @@ from email.utils import formatdate
 import pytest
 from fakeserver import CUT, HANG, SHORT, TRUNCATED, FakeServer, Reply, fails, says
 
-from pytest_retrieval_eval.errors import SettingsError
+from pytest_retrieval_eval.errors import DataError, SettingsError
 from pytest_retrieval_eval.readers.budget import Budget, Price
 from pytest_retrieval_eval.readers.calls import Call, Engine
 from pytest_retrieval_eval.readers.pace import Bucket
@@ -310,6 +310,15 @@ def test_what_the_service_declines_costs_nothing_and_what_it_cuts_off_does():
         budget = Budget(calls=10, tokens=1000)
         run(server, [call(input_tokens=10, output_tokens=10)], budget=budget)
     assert (budget.spent.calls, budget.spent.tokens) == (2, 33)
+
+
+def test_what_is_beyond_counting_is_a_sentence():
+    budget = Budget(cost=2e7, price=Price(input=5e9, output=0))
+    with pytest.raises(DataError, match=r"^what calls cost cannot be counted"):
+        budget.hold(2000, 0)
+    assert budget.spent.calls == 0
+    with FakeServer([says("ok", tokens=(10**30, 1))]) as server, pytest.raises(DataError, match="cannot be counted"):
+        run(server, [call()], budget=Budget(calls=5))
 
 
 def test_a_cost_without_a_price_is_refused():
