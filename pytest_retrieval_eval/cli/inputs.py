@@ -183,9 +183,11 @@ def check_depth(run: Run, measures: Sequence[Named]) -> None:
     for name, measure in measures:
         cutoff = cutoff_of(measure)
         if cutoff is not None and run.depth is not None and cutoff > run.depth:
+            from pytest_retrieval_eval.collection.retrieve import deeper
+
             raise MeasureError(
                 f"{name} looks at {counted(cutoff, 'rank')}, but {run.source} declares depth {run.depth}: "
-                f"retrieve at least {cutoff} hits a query, or measure at k = {run.depth} or less"
+                f"{deeper(run, cutoff)}, or measure at k = {run.depth} or less"
             )
 
 

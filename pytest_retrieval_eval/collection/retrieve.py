@@ -112,6 +112,22 @@ def from_retriever(
     return run if came is None else run.with_header(located=came)
 
 
+FIXTURE = "retriever"  # what a run of pytest's fixture of that name is called
+
+
+def deeper(run: Run, ranks: int) -> str:
+    """What to do where a run is to have that many ranks: who asked the retriever decides where that is said.
+
+    >>> deeper(from_retriever(lambda text: ["a"], {"q1": "apple"}, name="shop:search"), 500)
+    'make it with `pytest-retrieval-eval run --depth 500`'
+    """
+    if "timing" not in run.header:
+        return f"retrieve at least {ranks} hits a query"
+    if run.name == FIXTURE:
+        return f"set the ini value retrieval_depth = {ranks}"
+    return f"make it with `pytest-retrieval-eval run --depth {ranks}`"
+
+
 def _texts_of(found: Mapping[str, list[Hit]]) -> dict[str, Document]:
     """The text of each document whose hits came with one."""
     from pytest_retrieval_eval.collection.dataset import Document

@@ -125,6 +125,7 @@ def retrieved(config: pytest.Config, dataset: Dataset, identity: str, opened: Ca
     corpus = None if dataset.spans is None else dataset.corpus  # where chunks stand matters for spans alone
 
     def make() -> Run:
+        from pytest_retrieval_eval.collection.retrieve import FIXTURE
         from pytest_retrieval_eval.collection.run import Run
 
         retriever = opened()
@@ -133,7 +134,7 @@ def retrieved(config: pytest.Config, dataset: Dataset, identity: str, opened: Ca
                 retriever,
                 dataset.queries,
                 depth=depth,
-                name="retriever",
+                name=FIXTURE,
                 corpus=corpus,
                 warmup=session.settings.warmup,
                 repeat=session.settings.repeat,

@@ -201,9 +201,12 @@ def open_run(
     _refuse_totals(measure)
     cutoff = cutoff_of(measure)
     if cutoff is not None and run.depth is not None and cutoff > run.depth:
+        from pytest_retrieval_eval.collection.retrieve import deeper
+
+        anew = f" and save {label} anew" if label.startswith("baseline") else ""
         raise GateError(
             f"{measure} looks at {counted(cutoff, 'rank')}, but {label} declares depth {run.depth}: "
-            f"retrieve at least {cutoff} hits a query, or gate at k = {run.depth} or less"
+            f"{deeper(run, cutoff)}{anew}, or gate at k = {run.depth} or less"
         )
     if reads(measure) == STAGES:
         _refuse_partial_labels(measure, options)

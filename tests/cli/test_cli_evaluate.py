@@ -296,7 +296,11 @@ def test_a_cutoff_below_the_depth_of_the_run(program, files):
     Run.of({"q1": ["a"]}, name="cand", depth=10).save("cand.run.jsonl")
     result = program("evaluate", files.qrels(), "cand.run.jsonl", "-m", "hit@1 recall@20")
     assert (result.status, result.out) == (2, "")
-    assert "recall@20 looks at 20 ranks, but cand.run.jsonl declares depth 10" in result.err
+    assert "recall@20 looks at 20 ranks, but cand.run.jsonl declares depth 10: retrieve at least 20 hits" in result.err
+    made = Run.from_retriever(lambda text: ["a"], {"q1": "who?"}, name="shop:search", depth=10, progress=False)
+    made.save("cand.run.jsonl")
+    result = program("evaluate", files.qrels(), "cand.run.jsonl", "-m", "hit@1 recall@20")
+    assert "depth 10: make it with `pytest-retrieval-eval run --depth 20`, or measure at k = 10" in result.err
 
 
 def test_a_run_about_other_queries(program, files, qrels):

@@ -314,6 +314,16 @@ def test_k_is_no_deeper_than_what_was_declared(side):
     assert any("4 deep" in c or "10 deep" in c for c in bench.decide("mrr >= baseline").baseline_changes)
 
 
+def test_who_asked_the_retriever_decides_what_makes_a_run_deeper():
+    asked = {f"q{number}": str(number) for number in range(1, 6)}
+    shallow = Run.from_retriever(lambda text: ["d" + text], asked, depth=4, name="retriever", progress=False)
+    deep = Run.of(hits([True] * 5), depth=10)
+    with pytest.raises(GateError, match="declares depth 4: set the ini value retrieval_depth = 5, or gate at k = 4"):
+        MemoryBench(one_each(5), shallow, deep).decide("recall@5 >= baseline")
+    with pytest.raises(GateError, match="retrieval_depth = 5 and save baseline main anew, or gate at k = 4"):
+        MemoryBench(one_each(5), deep, shallow).decide("recall@5 >= baseline")
+
+
 def test_lists_that_all_end_early_are_a_note():
     bench = MemoryBench(one_each(5), hits([True] * 5))
     verdict = bench.decide("recall@10 >= 0.5")

@@ -102,6 +102,7 @@ def test_every_gate_of_a_session(gated):
     assert verdict["p"] == 1.0
     assert Verdict.from_dict(verdict).to_dict() == verdict
     assert "declares depth 100" in found["test_errs"]["verdicts"][0]["reason"]
+    assert ": set the ini value retrieval_depth = " in found["test_errs"]["verdicts"][0]["reason"]
     assert found["test_errs"]["errors"] == []
     assert found["test_compares_nothing"]["verdicts"] == []
     assert "compared nothing" in found["test_compares_nothing"]["errors"][0]
