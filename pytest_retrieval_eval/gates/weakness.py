@@ -74,15 +74,17 @@ def weakness(comparison: Comparison, detectable: float | None, bench: Bench) -> 
     if comparison.gate.options.rule == "each" or detectable is None:
         return "passed", []
     counted_in = measured_in(comparison.gate.measure)
-    limit = max(comparison.margin, float(getattr(bench, "weak_drop", WEAK_DROP)))
+    drop = float(getattr(bench, "weak_drop", WEAK_DROP))
+    limit, whose = max((drop, "ini value retrieval_weak_drop"), (comparison.margin, "the margin of this gate"))
     if not np.isfinite(bounds(comparison.gate.measure)[1]):
         # What has no largest value is seen in parts of itself, and what the factor allows is no loss.
         allowed = comparison.margin + abs(comparison.factor - 1.0) * abs(comparison.reference)
-        limit = max(allowed, WEAK_SHARE * abs(comparison.reference))
+        share = f"{WEAK_SHARE:.0%} of the other side's mean"
+        limit, whose = max((WEAK_SHARE * abs(comparison.reference), share), (allowed, "what this gate allows"))
     if detectable <= limit + TOLERANCE:
         return "passed", []
     smallest, wanted = in_unit(counted_in, detectable, limit)
     what = "mean drop" if comparison.summary.statistic is None and not counted_in else "change"
     return "weak", [
-        f"weak: a {what} of up to {smallest} could have gone unseen with this many queries, and {wanted} should be seen"
+        f"weak: a {what} of up to {smallest} could have gone unseen with this many queries (limit {wanted}: {whose})"
     ]

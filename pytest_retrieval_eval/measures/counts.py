@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pytest_retrieval_eval.wording import counted, listed
+
 
 @dataclass(frozen=True, slots=True)
 class Short:
-    """Lists that end above a cut-off: ``filled`` of their ``lists`` × ``cutoff`` slots hold a document."""
+    """Lists that end above a cut-off: of which queries, and how many hits they have together."""
 
     cutoff: int
-    lists: int
-    filled: int
-
-    @property
-    def slots(self) -> int:
-        """The ranks that these lists could fill."""
-        return self.lists * self.cutoff
+    queries: tuple[str, ...]
+    hits: int
 
     def __str__(self) -> str:
-        filled = f"{self.filled} of {self.slots} slots filled"
-        return filled if self.lists == 1 else f"{self.lists} lists end above rank {self.cutoff}: {filled}"
+        lists = counted(len(self.queries), "list is", "lists are")
+        short = f"{lists} shorter than {counted(self.cutoff, 'rank')} ({counted(self.hits, 'hit')})"
+        return f"{short}: {listed(self.queries)}"
 
 
 _JUDGMENT = "judgment"

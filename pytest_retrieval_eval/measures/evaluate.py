@@ -520,12 +520,11 @@ class Evaluation:
         failed = [query_id for query_id in self.run.errors if chosen is None or query_id in chosen]
         # Sorted runs repeat nothing (their files are refused), and to ask a streamed one would load it.
         repeats = self.run.duplicates if self.run.ordered_by == "list" else {}
-        lengths = ranks.returned[judged]
         short = []
         for cutoff in sorted({measure.cutoff for measure in self.measures if measure.cutoff is not None}):
-            ends = lengths[(lengths > 0) & (lengths < cutoff)]
-            if len(ends):
-                short.append(Short(cutoff, len(ends), int(ends.sum())))
+            ends = judged & (ranks.returned > 0) & (ranks.returned < cutoff)
+            if ends.any():
+                short.append(Short(cutoff, named(ends), int(ranks.returned[ends].sum())))
         return QueryCounts(
             judged=int(judged.sum()),
             unjudged=() if self.evidence.every else named(self._inside & ~judged) + tuple(others),

@@ -12,7 +12,7 @@ from pytest_retrieval_eval.gates.corrections import adjusted_over
 from pytest_retrieval_eval.gates.defaults import told_defaults
 from pytest_retrieval_eval.readers.counters import summary_line as reader_line
 from pytest_retrieval_eval.reports.text import summary_line
-from pytest_retrieval_eval.wording import p_text, shown
+from pytest_retrieval_eval.wording import counted, p_text, shown
 
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
@@ -95,7 +95,9 @@ def _changes(verdicts: Sequence[tuple[str, Verdict]]) -> list[str]:
 
 def _counts(verdicts: list[tuple[str, Verdict]]) -> list[str]:
     statuses = [verdict.status for _, verdict in verdicts]
-    return [f"{statuses.count(status)} {status}" for status in ORDER if status in statuses]
+    counts = [(statuses.count(status), status) for status in ORDER if status in statuses]
+    # The other words are participles, and have no plural.
+    return [counted(n, status) if status == "error" else f"{n:,} {status}" for n, status in counts]
 
 
 def adjusted_line(verdicts: Sequence[Verdict]) -> str | None:

@@ -305,7 +305,7 @@ def _move(verdict: Verdict, query: QueryDiff, move: Move) -> str:
         label, ranks = "want", "not in the list" if move.after is None else f"rank {move.after}"
     else:
         before = "not in the list" if move.before is None else f"rank {move.before}"
-        ranks = f"{before} → {'left' if move.after is None else move.after}"
+        ranks = f"{before} → {'gone' if move.after is None else move.after}"
         fell = move.before is not None and (move.after is None or move.after > move.before)
         crossed = was_in != is_in
         label = ("lost" if crossed else "fell") if fell else ("gained" if crossed else "rose")

@@ -164,7 +164,7 @@ def test_what_is_not_counted_is_said_once_each(program, files):
     assert "note: 1 run query has no judgments: q9" in notes
     assert "note: 1 query is unanswerable and not counted: q5" in notes
     assert "note: 1 query is unjudged and not counted: q6" in notes
-    assert "note: 1 of 2 slots filled" in notes
+    assert "note: 1 list is shorter than 2 ranks (1 hit): q1" in notes
     assert "note: mean over 4 queries" in notes
 
 

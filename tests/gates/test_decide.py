@@ -330,7 +330,7 @@ def test_lists_that_all_end_early_are_a_note():
     assert any("every list ends at rank 2, and recall@10 looks at 10" in note for note in verdict.notes)
     declared = MemoryBench(one_each(5), Run.of(hits([True] * 5), depth=10)).decide("recall@10 >= 0.5")
     assert not any("declares no depth" in note for note in declared.notes)
-    assert any("10 of 50 slots filled" in note for note in declared.notes)
+    assert any("5 lists are shorter than 10 ranks (10 hits): q" in note for note in declared.notes)
 
 
 @pytest.mark.parametrize("side", ["candidate", "baseline"])

@@ -111,7 +111,7 @@ def test_what_has_no_trace_is_an_error():
 
 def test_a_chain_says_what_is_missing_and_refuses_other_ids():
     bench = MemoryBench(dataset(), Traces.of({"q1": [["a"]], "q2": []}).run(), agent().run())
-    with pytest.raises(GateFailure, match=r"lost   c \(grade 1\)   rank 3 → left"):
+    with pytest.raises(GateFailure, match=r"lost   c \(grade 1\)   rank 3 → gone"):
         bench.check("chain_complete >= baseline")
     five = Dataset.of(qrels={f"q{n}": {"doc:a": 1} for n in range(6)}, name="other")
     other = Traces.of({f"q{n}": [["a"]] for n in range(6)}).run()

@@ -41,7 +41,7 @@ def test_a_repeated_document_counts_once_and_fills_its_slots() -> None:
 def test_precision_divides_by_k_where_fewer_were_returned() -> None:
     evaluation = one({"a": 1}, ["a", "b"], "P@5")
     assert evaluation["P@5"].mean == 0.2
-    assert "2 of 5 slots filled" in evaluation.counts.notes()
+    assert "1 list is shorter than 5 ranks (2 hits): 1" in evaluation.counts.notes()
 
 
 def test_recall_at_every_depth() -> None:

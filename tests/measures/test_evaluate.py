@@ -80,14 +80,14 @@ class TestWhichQueriesCount:
         assert counts.not_in_collection == ("stranger",)
         assert counts.failed == ()
         assert counts.duplicates == 0
-        assert counts.short == (Short(5, 3, 7),)
+        assert counts.short == (Short(5, ("hit", "miss", "nothing"), 7),)
         assert counts.notes() == (
             "2 queries returned nothing: absent, empty",
             "2 queries are unjudged and not counted: unjudged, later",
             "1 query has judgments and nothing relevant, and is not counted: nothing",
             "1 query is unanswerable and not counted: refused",
             "1 run query has no judgments: stranger",
-            "3 lists end above rank 5: 7 of 15 slots filled",
+            "3 lists are shorter than 5 ranks (7 hits): hit, miss, nothing",
         )
 
     def test_without_queries_all_other_run_queries_are_strangers(self) -> None:

@@ -119,7 +119,7 @@ def test_the_label_says_how_a_document_moved():
     )
     lines = explain(replace(FAILED, queries=(query,))).splitlines()[4:]
     assert lines == [
-        "    lost   a (grade 1)   rank 2 → left",
+        "    lost   a (grade 1)   rank 2 → gone",
         "    fell   b (grade 1)   rank 1 → 3",
         "    gained c (grade 2.5)   not in the list → 4",
         "    rose   d (grade 1)   rank 5 → 2",

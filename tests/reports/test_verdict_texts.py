@@ -68,7 +68,7 @@ def test_failed(bench):
             lost   d5 (grade 1)   rank 1 → 3
             now    menu "Canteen menu" (grade 0) rank 1
         q7  hit@1 1.000 → 0.000  "MFA"   (type=acronym)
-            lost   d7 (grade 1)   rank 1 → left
+            lost   d7 (grade 1)   rank 1 → gone
             now    menu "Canteen menu" (grade 0) rank 1
         """,
     )
@@ -135,7 +135,7 @@ def test_failed_as_a_family(bench):
         hit@2  0.750   95 % CI [0.375, 1.000] (BCa)   n = 8
         2 below · 6 above · 0 at the target   judged@2 0.94
         bounds [0.750, 0.875] if everything unjudged were judged
-        note: 1 of 2 slots filled
+        note: 1 list is shorter than 2 ranks (1 hit): q7
 
         mrr >= baseline: FAILED. 0.729 is below 0.938 (handbook, run candidate, baseline main)
         mrr  0.938 → 0.729   Δ −0.208  95 % CI [−0.542, +0.062] (BCa)   p = 0.375 two-sided (paired randomization, exact)
@@ -148,7 +148,7 @@ def test_failed_as_a_family(bench):
           - all 3 lost queries are type=acronym (3 of 8 overall; by chance p = 0.0357)
           - 1 relevant document left the list and 2 fell, from rank 1 to rank 2.5 in the median
         q7  mrr 1.000 → 0.000  "MFA"   (type=acronym)
-            lost   d7 (grade 1)   rank 1 → left
+            lost   d7 (grade 1)   rank 1 → gone
             now    menu "Canteen menu" (grade 0) rank 1
         … and 2 more queries got worse: run with -v for more, -vv for all
         """,
@@ -163,7 +163,7 @@ def test_passed_weak_inconclusive_updated_and_error(bench):
         "hit@1 >= baseline - 0.3: WEAK. 0.625 is above 0.575 (baseline 0.875) (handbook, run candidate, baseline main)"
     )
     assert (
-        "note: weak: a mean drop of up to 0.622 could have gone unseen with this many queries, and 0.300 should be"
+        "note: weak: a mean drop of up to 0.622 could have gone unseen with this many queries (limit 0.300: the margin"
         in text_of(bench.decide("hit@1 >= baseline - 0.3"))
     )
     assert headline(bench.decide("hit@5 >= against(hybrid) - 0.9", judged=0.99)) == (
