@@ -12,14 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from pytest_retrieval_eval.collection.files import excerpt
 from pytest_retrieval_eval.collection.qrels import Qrels
-from pytest_retrieval_eval.errors import GateError
+from pytest_retrieval_eval.errors import DataError, GateError
 from pytest_retrieval_eval.labels.answers import Metric, answer_score, metric
 from pytest_retrieval_eval.labels.labelling import Labelling, qrels_from
 from pytest_retrieval_eval.labels.scorable import Scorable, scorable
 from pytest_retrieval_eval.labels.texts import Pool, changed_note, pool_of
 from pytest_retrieval_eval.readers.absent import AbsentReaderError
 from pytest_retrieval_eval.readers.reading import Item, Passage, Reader, Reading, identity_digest, read_all
+from pytest_retrieval_eval.wording import listed
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset, Document
@@ -199,6 +201,27 @@ class EragLabelling(Labelling):
     readings_of: Callable[[Run], Mapping[tuple[str, str], Reading]] = field(default=lambda run: {})
 
 
+class Readings(dict[tuple[str, str], Reading]):
+    """The reading of each (query, document) that was read; another pair is a DataError that says which were.
+
+    >>> Readings({("q1", "d1"): Reading("14 days", "ok", 9, 2)})["q1", "d7"]
+    Traceback (most recent call last):
+    pytest_retrieval_eval.errors.DataError: 'd7' was not read for query 'q1'; read for it: d1
+    """
+
+    def __missing__(self, pair: object) -> Reading:
+        if not (isinstance(pair, tuple) and len(pair) == 2):
+            raise DataError(f"readings[{excerpt(pair)}]: expected readings[query_id, doc_id]")
+        query_id, doc_id = pair
+        of_query = [doc for query, doc in self if query == query_id]
+        if of_query:
+            raise DataError(
+                f"{excerpt(doc_id)} was not read for query {excerpt(query_id)}; read for it: {listed(of_query)}"
+            )
+        queries = list(dict.fromkeys(query for query, _ in self))
+        raise DataError(f"nothing was read for query {excerpt(query_id)}; read were: {listed(queries) or 'none'}")
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ReadQrels(Qrels):
     """Labels with the ``readings`` behind them, by query and document; ``failed`` are queries without, and why."""
@@ -211,7 +234,7 @@ class ReadQrels(Qrels):
     def joined(cls, qrels: Qrels, readings: Mapping[tuple[str, str], Reading], **more: Any) -> ReadQrels:
         """The labels with their readings."""
         own = {each.name: getattr(qrels, each.name) for each in fields(Qrels) if each.name != "_cache"}
-        return cls(**own, readings=readings, **more)
+        return cls(**own, readings=Readings(readings), **more)
 
 
 @dataclass(frozen=True, slots=True)

@@ -267,7 +267,7 @@ def test_what_cannot_be_meant_is_an_error(reading, arguments, sentence):
 
 LOOKING = """
 import pytest
-from pytest_retrieval_eval import evaluate
+from pytest_retrieval_eval import DataError, evaluate
 
 def test_labels(erag, run):
     labels = erag.labels(run, depth=2)
@@ -275,6 +275,14 @@ def test_labels(erag, run):
         "q1": {"a": 1.0, "b": 0.0}, "q2": {"c": 0.0, "b": 1.0}, "q3": {"c": 0.0, "a": 0.0}, "q4": {}
     }
     assert labels.readings["q2", "c"].text == "Ask in Graz"
+    assert ("q2", "d") not in labels.readings and labels.readings.get(("q2", "d")) is None
+    for pair, sentence in [
+        (("q2", "d"), "^'d' was not read for query 'q2'; read for it: c, b$"),
+        (("q9", "d"), "^nothing was read for query 'q9'; read were: q1, q2, q3$"),
+        ("q2", "expected readings.query_id, doc_id.$"),
+    ]:
+        with pytest.raises(DataError, match=sentence):
+            labels.readings[pair]
     assert evaluate(labels, run, ["hit@2"])["hit@2"].mean == 0.5
 
 def test_lift(erag):
@@ -308,9 +316,9 @@ def test_other(erag):
 """
 
 
-def test_a_test_may_look_at_what_was_read(reading):
+def test_a_test_may_look_at_what_was_read(reading, dist):
     reading.project.test(LOOKING)
-    reading.run().assert_outcomes(passed=4)
+    reading.run(*dist).assert_outcomes(passed=4)
     # Six pairs down to rank 2, the third rank of q3, and four queries without a document.
     assert len(reading.calls) == len(set(reading.calls)) == 11
 
