@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from pytest_retrieval_eval.collection.hints import other_forms
 from pytest_retrieval_eval.errors import GateError, GateFailure
 from pytest_retrieval_eval.gates.baselines import (
     MissingBaselineError,
@@ -27,7 +28,6 @@ from pytest_retrieval_eval.gates.diff import (
 )
 from pytest_retrieval_eval.gates.footing import all_judged, compared_enough, judged_enough, with_footing
 from pytest_retrieval_eval.gates.gate import Gate
-from pytest_retrieval_eval.gates.hints import other_forms
 from pytest_retrieval_eval.gates.incomplete import comparison_hangs, mean_hangs, sides
 from pytest_retrieval_eval.gates.labelling import labels_text
 from pytest_retrieval_eval.gates.options import Options

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pytest_retrieval_eval.collection.former import refuse_former_texts
+from pytest_retrieval_eval.collection.hints import FEW, id_hint, part_hint
 from pytest_retrieval_eval.collection.queries import json_text, json_word
 from pytest_retrieval_eval.collection.stages import Stages
 from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.gates.bench import stages_of
-from pytest_retrieval_eval.gates.hints import id_hint, part_hint
 from pytest_retrieval_eval.labels.source import is_pooled
 from pytest_retrieval_eval.measures.evaluate import evaluate
 from pytest_retrieval_eval.measures.evidence import ACCESS, SPANS, is_labelled, words_for
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.options import Options
     from pytest_retrieval_eval.measures.evaluate import Evaluation, Scores
 
-# With fewer counted queries a list without any judged document may be chance; with five it is another id
-# scheme.
-_FEW = 5
 _JUDGED_K = 10
 
 
@@ -356,14 +353,14 @@ def _refuse_empty(side: Side) -> None:
     if not ranks.returned.any():
         raise GateError(f"{label} returned no document for any query of {name}: is its index empty?")
     relevant = int((ranks.facts.relevant(side.measure.rel) > 0).sum())
-    if side.evaluation.evidence.strangers is not None and relevant >= _FEW:
+    if side.evaluation.evidence.strangers is not None and relevant >= FEW:
         asked, returned = side.evaluation.evidence.strangers()
         raise GateError(
             f"{label} holds no character of any {side.evaluation.evidence.noun}, while "
             f"{counted(relevant, 'query has', 'queries have')} some: its hits and the labels are not of the same "
             f"documents. {_shared(asked, returned) or id_hint(asked, returned)}"
         )
-    if side.by_judgment and not len(ranks.query) and relevant >= _FEW:
+    if side.by_judgment and not len(ranks.query) and relevant >= FEW:
         ids = [qrels.query_ids[int(i)] for i in np.flatnonzero((ranks.facts.judged > 0) & (ranks.returned > 0))]
         found = side.run.rankings(ids[:20], depth=100)
         returned = [doc for query in found for doc in found[query].docs]

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pytest_retrieval_eval.collection.former import refuse_former_texts
+from pytest_retrieval_eval.collection.hints import FEW, id_hint
 from pytest_retrieval_eval.collection.stale import current_spans
 from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean
 from pytest_retrieval_eval.measures.evaluate import evaluate
-from pytest_retrieval_eval.measures.evidence import SPANS
+from pytest_retrieval_eval.measures.evidence import RANKS, SPANS
 from pytest_retrieval_eval.measures.names import Measure
 from pytest_retrieval_eval.measures.registry import aggregate, chain, measured_in, reads
 from pytest_retrieval_eval.stats.corrections import benjamini_hochberg, holm
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
     from pytest_retrieval_eval.collection.run import Run
     from pytest_retrieval_eval.collection.spans import Spans
+    from pytest_retrieval_eval.measures.evaluate import Evaluation
     from pytest_retrieval_eval.measures.scores import Scores
 
 CORRECTIONS = {"holm": holm, "bh": benjamini_hochberg}
@@ -256,9 +258,24 @@ def _scores(
     )
     if not found.ranks.in_run.any():
         raise GateError(f"{run.name or run.source or 'the run'} has none of the queries of {dataset.name}")
+    _refuse_other_ids(found, run, dataset)
     scores = found.scores(measure)
     scores.overall  # noqa: B018  says why no query counts
     return scores
+
+
+def _refuse_other_ids(found: Evaluation, run: Run, dataset: Dataset) -> None:
+    """Refuse a run of whose documents nobody has judged any: its ids are of another kind, and 0 would say nothing."""
+    ranks, qrels = found.ranks, found.qrels
+    if found.kind != RANKS or len(ranks.query) or not ranks.returned.any() or ranks.queries < FEW:
+        return
+    ids = [query_id for query_id, returned in zip(qrels.query_ids, ranks.returned.tolist(), strict=True) if returned]
+    gold = [doc for query_id in ids for doc in qrels.of_query(query_id)]
+    returned = [doc for ranking in run.rankings(ids[:20], depth=100).values() for doc in ranking.docs]
+    raise GateError(
+        f"{run.name or run.source or 'the run'} has no judged document of {dataset.name} in any list: the document ids "
+        f"of the run and of the labels are not of one kind. {id_hint(gold, returned)}"
+    )
 
 
 def _same_queries(measure: Measure, scores: Mapping[str, Scores]) -> None:

@@ -105,6 +105,9 @@ def test_an_unknown_commit(repository):
         GateError, match=r"git:mainn: the repository at .* has no commit mainn; did you mean git:main\?"
     ):
         repository.read("git:mainn")
+    with pytest.raises(GateError, match=r"has no commit release/9; fetch it: .* \(this repository has no remote\)"):
+        repository.read("git:release/9")
+    repository.git("remote", "add", "origin", "nowhere")
     with pytest.raises(GateError, match=r"has no commit release/9; fetch it: git fetch origin tag release/9"):
         repository.read("git:release/9")
 

@@ -194,3 +194,17 @@ def test_the_command_line_reports_thresholds(tmp_path, monkeypatch, capsys):
     out, err = capsys.readouterr()
     assert out.splitlines()[1:] == ["none\t0\t0\t0\t-\t0.000\t0.000", "0.6\t1\t1\t0\t1.000\t1.000\t1.000\tbest"]
     assert "AUC 1.000" in err
+
+
+def test_a_run_of_other_ids_is_refused_and_the_change_that_joins_them_is_named():
+    queries = [f"q{n}" for n in range(6)]
+    data = Dataset.of(queries=dict.fromkeys(queries, "text"), qrels={query: ["doc"] for query in queries})
+    good, bad = (Run.of({query: [doc] for query in queries}, name=doc) for doc in ("doc", "DOC"))
+    with pytest.raises(GateError, match=r"DOC has no judged document .* not of one kind\. .*without regard to case"):
+        compare_all(data, {"good": good, "bad": bad}, ["recall@1"])
+    # One that found nothing relevant, but a document that somebody has judged, is measured: 0.
+    poor = Run.of({query: ["other"] for query in queries}, name="poor")
+    data = Dataset.of(
+        queries=dict.fromkeys(queries, "text"), qrels={query: {"doc": 1, "other": 0} for query in queries}
+    )
+    assert compare_all(data, {"good": good, "poor": poor}, ["recall@1"]).cells[1].value == 0

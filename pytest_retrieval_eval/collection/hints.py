@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.run import Run
 
 
+# With fewer counted queries a list without any judged document may be chance; with five it is another id
+# scheme.
+FEW = 5
+
+
 def _nfc(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
