@@ -31,11 +31,11 @@ from pathlib import Path
 from typing import Any
 
 from pytest_retrieval_eval.collection.dataset import Dataset
-from pytest_retrieval_eval.collection.run import Run
-from pytest_retrieval_eval.readers.cache import CachedReader, summary_line
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.readers.config import reader_from
 from pytest_retrieval_eval.readers.reading import Item, Passage
-from pytest_retrieval_eval.readers.store import CacheMissError, ReadingCache
+from pytest_retrieval_eval.readers.readings.cache import CachedReader, summary_line
+from pytest_retrieval_eval.readers.readings.store import CacheMissError, ReadingCache
 from pytest_retrieval_eval.reports.charts import correlation_chart
 from pytest_retrieval_eval.reports.studies import correlation_text
 from pytest_retrieval_eval.studies.correlate import correlate

@@ -45,13 +45,13 @@ import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from benchmarks.figures import Figures, json_option, median
-from pytest_retrieval_eval.readers.cache import CachedReader
-from pytest_retrieval_eval.readers.fid import FidReader
-from pytest_retrieval_eval.readers.plan import Shapes
+from pytest_retrieval_eval.readers.models.fid import FidReader
+from pytest_retrieval_eval.readers.models.plan import Shapes
+from pytest_retrieval_eval.readers.models.transformers_reader import CausalReader, Seq2seqReader
 from pytest_retrieval_eval.readers.prompts import Prompt
 from pytest_retrieval_eval.readers.reading import Item, Passage
-from pytest_retrieval_eval.readers.store import ReadingCache
-from pytest_retrieval_eval.readers.transformers_reader import CausalReader, Seq2seqReader
+from pytest_retrieval_eval.readers.readings.cache import CachedReader
+from pytest_retrieval_eval.readers.readings.store import ReadingCache
 
 VOCABULARY = 32_128
 ENDS = VOCABULARY // 5

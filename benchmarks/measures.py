@@ -64,7 +64,7 @@ PARTS = {
 CODE = {
     "ours": """
 from pytest_retrieval_eval.collection.qrels import Qrels
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.measures.evaluate import evaluate
 for scores in evaluate(Qrels.read(sys.argv[1]), Run.read(sys.argv[2]), ["recall@5", "ndcg@10", "map", "mrr"]):
     scores.values
@@ -187,7 +187,7 @@ def timed(work: Callable[[], object]) -> float:
 def in_memory(names: list[str], repeat: int, qrels_path: Path, run_path: Path) -> dict[str, dict[str, float]]:
     """Median CPU seconds by part and side, in this process."""
     from pytest_retrieval_eval.collection.qrels import Qrels
-    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.runs.run import Run
     from pytest_retrieval_eval.measures.evaluate import Evaluation, evaluate
     from pytest_retrieval_eval.measures.evidence import Evidence, Given
     from pytest_retrieval_eval.measures.ranks import JudgedRanks

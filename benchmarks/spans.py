@@ -23,10 +23,10 @@ import numpy as np
 
 from benchmarks.figures import Figures, json_option
 from pytest_retrieval_eval import Run, Spans, evaluate
-from pytest_retrieval_eval.collection.columns import Chunks as Parts
-from pytest_retrieval_eval.collection.columns import Columns
-from pytest_retrieval_eval.collection.ids import Ids
-from pytest_retrieval_eval.collection.runfile import RunFile
+from pytest_retrieval_eval.collection.formats.ids import Ids
+from pytest_retrieval_eval.collection.runs.columns import Chunks as Parts
+from pytest_retrieval_eval.collection.runs.columns import Columns
+from pytest_retrieval_eval.collection.runs.runfile import RunFile
 
 CHUNKS, GOLD, K = 100, 3, 100
 NAMES = [f"span_{name}@{K}" for name in ("recall", "coverage", "precision", "iou", "ndcg", "mrr", "map")]

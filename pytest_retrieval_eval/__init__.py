@@ -15,22 +15,22 @@ from pytest_retrieval_eval.errors import MeasureError as MeasureError
 from pytest_retrieval_eval.errors import SettingsError as SettingsError
 
 if TYPE_CHECKING:
-    from pytest_retrieval_eval.collection.anchors import check_spans as check_spans
     from pytest_retrieval_eval.collection.answers import Answers as Answers
-    from pytest_retrieval_eval.collection.chunks import Chunk as Chunk
-    from pytest_retrieval_eval.collection.chunks import Chunks as Chunks
     from pytest_retrieval_eval.collection.dataset import Corpus as Corpus
     from pytest_retrieval_eval.collection.dataset import Dataset as Dataset
-    from pytest_retrieval_eval.collection.fusion import fuse as fuse
     from pytest_retrieval_eval.collection.kilt import Kilt as Kilt
     from pytest_retrieval_eval.collection.kilt import page_passages as page_passages
     from pytest_retrieval_eval.collection.qrels import Qrels as Qrels
     from pytest_retrieval_eval.collection.queries import Queries as Queries
-    from pytest_retrieval_eval.collection.run import Run as Run
-    from pytest_retrieval_eval.collection.spans import Span as Span
-    from pytest_retrieval_eval.collection.spans import Spans as Spans
-    from pytest_retrieval_eval.collection.stages import Stages as Stages
-    from pytest_retrieval_eval.collection.traces import Traces as Traces
+    from pytest_retrieval_eval.collection.runs.fusion import fuse as fuse
+    from pytest_retrieval_eval.collection.runs.run import Run as Run
+    from pytest_retrieval_eval.collection.runs.stages import Stages as Stages
+    from pytest_retrieval_eval.collection.runs.traces import Traces as Traces
+    from pytest_retrieval_eval.collection.spans.anchors import check_spans as check_spans
+    from pytest_retrieval_eval.collection.spans.chunks import Chunk as Chunk
+    from pytest_retrieval_eval.collection.spans.chunks import Chunks as Chunks
+    from pytest_retrieval_eval.collection.spans.spans import Span as Span
+    from pytest_retrieval_eval.collection.spans.spans import Spans as Spans
     from pytest_retrieval_eval.gates.gate import Gate as Gate
     from pytest_retrieval_eval.gates.target import against as against
     from pytest_retrieval_eval.gates.target import baseline as baseline
@@ -62,18 +62,18 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.measures.ranks import JudgedRanks as JudgedRanks
     from pytest_retrieval_eval.measures.registry import Definition as Definition
     from pytest_retrieval_eval.measures.registry import Parameter as Parameter
-    from pytest_retrieval_eval.readers.budget import Budget as Budget
-    from pytest_retrieval_eval.readers.budget import Price as Price
-    from pytest_retrieval_eval.readers.cache import CachedReader as CachedReader
-    from pytest_retrieval_eval.readers.cache import ReadingCache as ReadingCache
     from pytest_retrieval_eval.readers.callable_reader import CallableReader as CallableReader
     from pytest_retrieval_eval.readers.config import reader_from as reader_from
     from pytest_retrieval_eval.readers.reading import Item as Item
     from pytest_retrieval_eval.readers.reading import Passage as Passage
     from pytest_retrieval_eval.readers.reading import Reading as Reading
     from pytest_retrieval_eval.readers.reading import item_key as item_key
+    from pytest_retrieval_eval.readers.readings.cache import CachedReader as CachedReader
+    from pytest_retrieval_eval.readers.readings.cache import ReadingCache as ReadingCache
     from pytest_retrieval_eval.readers.seat import SeatedReader as SeatedReader
-    from pytest_retrieval_eval.readers.server import ServerReader as ServerReader
+    from pytest_retrieval_eval.readers.services.budget import Budget as Budget
+    from pytest_retrieval_eval.readers.services.budget import Price as Price
+    from pytest_retrieval_eval.readers.services.server import ServerReader as ServerReader
     from pytest_retrieval_eval.studies.compare_all import compare_all as compare_all
     from pytest_retrieval_eval.studies.corrected import corrected_precision as corrected_precision
     from pytest_retrieval_eval.studies.correlate import correlate as correlate
@@ -88,12 +88,12 @@ if TYPE_CHECKING:
 # Name → the module that has it.
 _LAZY = {
     "Answers": "collection.answers",
-    "Budget": "readers.budget",
-    "CachedReader": "readers.cache",
+    "Budget": "readers.services.budget",
+    "CachedReader": "readers.readings.cache",
     "CallableJudge": "labels.judging.judges",
     "CallableReader": "readers.callable_reader",
-    "Chunk": "collection.chunks",
-    "Chunks": "collection.chunks",
+    "Chunk": "collection.spans.chunks",
+    "Chunks": "collection.spans.chunks",
     "Corpus": "collection.dataset",
     "Dataset": "collection.dataset",
     "Definition": "measures.registry",
@@ -108,35 +108,35 @@ _LAZY = {
     "Pair": "labels.judging.judge",
     "Parameter": "measures.registry",
     "Passage": "readers.reading",
-    "Price": "readers.budget",
+    "Price": "readers.services.budget",
     "Qrels": "collection.qrels",
     "Queries": "collection.queries",
     "ReaderJudge": "labels.judging.judges",
     "Reading": "readers.reading",
-    "ReadingCache": "readers.cache",
+    "ReadingCache": "readers.readings.cache",
     "Requirements": "labels.judging.requirements",
-    "Run": "collection.run",
+    "Run": "collection.runs.run",
     "Scale": "labels.judging.replies",
     "SeatedReader": "readers.seat",
     "ServerJudge": "labels.judging.judges",
-    "ServerReader": "readers.server",
-    "Span": "collection.spans",
-    "Spans": "collection.spans",
-    "Stages": "collection.stages",
-    "Traces": "collection.traces",
+    "ServerReader": "readers.services.server",
+    "Span": "collection.spans.spans",
+    "Spans": "collection.spans.spans",
+    "Stages": "collection.runs.stages",
+    "Traces": "collection.runs.traces",
     "Verdict": "gates.verdict",
     "VoteJudge": "labels.judging.judges",
     "against": "gates.target",
     "answer_score": "labels.answers",
     "baseline": "gates.target",
     "chance_to_pass": "studies.judge_validation",
-    "check_spans": "collection.anchors",
+    "check_spans": "collection.spans.anchors",
     "compare_all": "studies.compare_all",
     "corrected_precision": "studies.corrected",
     "correlate": "studies.correlate",
     "evaluate": "measures.evaluate",
     "fill_judgments": "labels.grading",
-    "fuse": "collection.fusion",
+    "fuse": "collection.runs.fusion",
     "item_key": "readers.reading",
     "judge_digest": "labels.judging.judge",
     "judge_from": "labels.judging.config",

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
     from pytest_retrieval_eval.collection.qrels import Qrels
     from pytest_retrieval_eval.collection.queries import Queries
-    from pytest_retrieval_eval.collection.run import Run
-    from pytest_retrieval_eval.collection.spans import Spans
-    from pytest_retrieval_eval.collection.traces import Traces
+    from pytest_retrieval_eval.collection.runs.run import Run
+    from pytest_retrieval_eval.collection.runs.traces import Traces
+    from pytest_retrieval_eval.collection.spans.spans import Spans
     from pytest_retrieval_eval.context.testbench import FixtureBench
     from pytest_retrieval_eval.gates.families import GateFamily
     from pytest_retrieval_eval.gates.measured import Measured
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.verdict import Verdict
     from pytest_retrieval_eval.labels.erag import Lift, ReadQrels
     from pytest_retrieval_eval.labels.judgments import Judgments
-    from pytest_retrieval_eval.readers.cache import CachedReader
-    from pytest_retrieval_eval.readers.store import ReadingCache
+    from pytest_retrieval_eval.readers.readings.cache import CachedReader
+    from pytest_retrieval_eval.readers.readings.store import ReadingCache
     from pytest_retrieval_eval.studies.judge_validation import JudgeValidation
 
 T = TypeVar("T")
@@ -104,7 +104,7 @@ def retrieval_qrels(retrieval_dataset: Dataset) -> Qrels:
 @pytest.fixture(scope="session")
 def retrieval_spans(retrieval_dataset: Dataset) -> Spans:
     """The gold spans of the test collection, where their passages stand today; an error where nobody knows."""
-    from pytest_retrieval_eval.collection.stale import current_spans
+    from pytest_retrieval_eval.collection.spans.stale import current_spans
 
     found, _ = current_spans(retrieval_dataset)
     if found is None:
@@ -167,7 +167,7 @@ def retrieval_traces(request: pytest.FixtureRequest, retrieval_run: Run) -> Trac
     """The traces that the run under test is made of. Override it to gate an agent's calls: with Traces, a mapping from
     query id to calls, or the path of a file.
     """
-    from pytest_retrieval_eval.collection.traces import Traces
+    from pytest_retrieval_eval.collection.runs.traces import Traces
 
     _takes_no_parameter(request)
     return Traces.of_run(retrieval_run)

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from _pytest._code.code import ExceptionInfo, TerminalRepr, Traceback
 
     from pytest_retrieval_eval.collection.dataset import Dataset
-    from pytest_retrieval_eval.collection.run import Run
-    from pytest_retrieval_eval.collection.stages import Stages
+    from pytest_retrieval_eval.collection.runs.run import Run
+    from pytest_retrieval_eval.collection.runs.stages import Stages
     from pytest_retrieval_eval.gates.bench import Baseline
-    from pytest_retrieval_eval.readers.cache import CachedReader
+    from pytest_retrieval_eval.readers.readings.cache import CachedReader
     from pytest_retrieval_eval.studies.judge_validation import JudgeValidation
 
 # irds:beir/scifact/test, git:origin/main:PATH, s3://…: not a path beside the file. One letter is a drive.
@@ -185,7 +185,7 @@ class GateFileBench(FixtureBench):
 
     def stages(self) -> Stages:
         """The stages that the file names, else the test's."""
-        from pytest_retrieval_eval.collection.stages import Stages
+        from pytest_retrieval_eval.collection.runs.stages import Stages
 
         if self._content.stages and self._stages is None:
             self._stages = Stages(self._content.stages, lambda _, ref: self._run_of(ref))

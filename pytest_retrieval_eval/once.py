@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from pytest_retrieval_eval.errors import GateError
 
 if TYPE_CHECKING:
-    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.runs.run import Run
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ class Once:
         return cast(T, self._values[key])
 
     def _shared(self, folder: Path, key: str, make: Callable[[], object]) -> object:
-        from pytest_retrieval_eval.collection.files import locked
+        from pytest_retrieval_eval.collection.formats.files import locked
 
         stem = folder / hashlib.sha256(key.encode()).hexdigest()[:32]
         with locked(f"{stem}.lock"):
@@ -77,7 +77,7 @@ def _read(stem: Path) -> dict[str, object] | None:
         return None
     found = cast("dict[str, object]", json.loads(record.read_text(encoding="utf-8")))
     if found.get("kind") == "run":
-        from pytest_retrieval_eval.collection.run import Run
+        from pytest_retrieval_eval.collection.runs.run import Run
 
         run = Run.read(_run_file(stem))
         run.name, run.source = str(found["name"]), str(found["source"])
@@ -108,13 +108,13 @@ def _write(stem: Path, key: str, value: object) -> None:
 
 
 def _is_run(value: object) -> bool:
-    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.runs.run import Run
 
     return isinstance(value, Run)
 
 
 def _write_json(stem: Path, record: dict[str, object]) -> None:
-    from pytest_retrieval_eval.collection.files import write_atomically
+    from pytest_retrieval_eval.collection.formats.files import write_atomically
 
     with write_atomically(stem.with_name(stem.name + ".json")) as file:
         file.write(json.dumps(record).encode())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_retrieval_eval.collection.dataset import Dataset
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.gates.baselines import MissingBaselineError
 from pytest_retrieval_eval.gates.bench import Baseline
 from pytest_retrieval_eval.gates.decide import check, decide

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from pytest_retrieval_eval.readers.cache import CachedReader, ReadingCache
 from pytest_retrieval_eval.readers.reading import Item, Passage, Reading
+from pytest_retrieval_eval.readers.readings.cache import CachedReader, ReadingCache
 from pytest_retrieval_eval.readers.seat import SeatedReader
 
 IDENTITY = {"kind": "counting"}

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from pytest_retrieval_eval.collection.located import Located
 from pytest_retrieval_eval.collection.qrels import Qrels
+from pytest_retrieval_eval.collection.runs.located import Located
 
 Lists = Mapping[str, Sequence[tuple[str, float]]]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from math import log2
 
-from pytest_retrieval_eval.collection.spans import Span
+from pytest_retrieval_eval.collection.spans.spans import Span
 
 Chunk = tuple[str, int, int]  # document, start, end
 Chars = set[tuple[str, int]]

@@ -7,9 +7,9 @@ import json
 from typing import Any
 
 from pytest_retrieval_eval.cli.console import Console
-from pytest_retrieval_eval.collection.anchors import Anchor, Anchors, check_spans
 from pytest_retrieval_eval.collection.dataset import Corpus, Dataset
-from pytest_retrieval_eval.collection.respan import rewrite
+from pytest_retrieval_eval.collection.spans.anchors import Anchor, Anchors, check_spans
+from pytest_retrieval_eval.collection.spans.respan import rewrite
 from pytest_retrieval_eval.errors import DataError
 from pytest_retrieval_eval.wording import counted
 

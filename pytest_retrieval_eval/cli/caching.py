@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pytest_retrieval_eval.cli.console import Console, json_text
 from pytest_retrieval_eval.cli.reading import given_reader
 from pytest_retrieval_eval.errors import SettingsError
-from pytest_retrieval_eval.readers.cache import Mode, ReadingCache
-from pytest_retrieval_eval.readers.kept import to_text
 from pytest_retrieval_eval.readers.reading import Reader
+from pytest_retrieval_eval.readers.readings.cache import Mode, ReadingCache
+from pytest_retrieval_eval.readers.readings.kept import to_text
 from pytest_retrieval_eval.wording import counted, shown
 
 _DIGEST = 12  # as many digits of a reader's digest tell it from others
@@ -94,7 +94,7 @@ def verify(arguments: argparse.Namespace, console: Console) -> int:
 
 def selfcheck(arguments: argparse.Namespace, console: Console) -> int:
     """Read a sample again, one item at a time, and say how many texts change."""
-    from pytest_retrieval_eval.readers.selfcheck import selfcheck as check
+    from pytest_retrieval_eval.readers.readings.selfcheck import selfcheck as check
     from pytest_retrieval_eval.stats.intervals import wilson
 
     with _cache(arguments, "ro") as cache:
@@ -120,7 +120,7 @@ def selfcheck(arguments: argparse.Namespace, console: Console) -> int:
 
 def push(arguments: argparse.Namespace, console: Console) -> int:
     """Write what is new to another place."""
-    from pytest_retrieval_eval.readers.segments import push as write
+    from pytest_retrieval_eval.readers.readings.segments import push as write
 
     with _cache(arguments, "rw") as cache:
         found = write(cache, arguments.place)
@@ -133,7 +133,7 @@ def push(arguments: argparse.Namespace, console: Console) -> int:
 
 def pull(arguments: argparse.Namespace, console: Console) -> int:
     """Take in what is new at another place."""
-    from pytest_retrieval_eval.readers.segments import pull as read
+    from pytest_retrieval_eval.readers.readings.segments import pull as read
 
     with ReadingCache(arguments.cache) as cache:
         found = read(cache, arguments.place)
@@ -181,7 +181,7 @@ def _reader(text: str) -> tuple[Reader, str | None]:
         return given, None
     from pytest_retrieval_eval.readers.config import reader_from
     from pytest_retrieval_eval.readers.reading import identity_digest
-    from pytest_retrieval_eval.readers.selfcheck import alone
+    from pytest_retrieval_eval.readers.readings.selfcheck import alone
 
     identity = reader_from(given, root=root).identity
     if identity is None:

@@ -21,8 +21,8 @@ from pytest_retrieval_eval.cli.inputs import (
 from pytest_retrieval_eval.cli.reading import Sources
 from pytest_retrieval_eval.cli.staging import read_stages
 from pytest_retrieval_eval.collection.dataset import Dataset
-from pytest_retrieval_eval.collection.run import Run
-from pytest_retrieval_eval.collection.stages import Stages
+from pytest_retrieval_eval.collection.runs.run import Run
+from pytest_retrieval_eval.collection.runs.stages import Stages
 from pytest_retrieval_eval.errors import DataError, GateError, GateFailure, SettingsError
 from pytest_retrieval_eval.gates.baselines import read_baseline
 from pytest_retrieval_eval.gates.bench import Baseline

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from pytest_retrieval_eval.cli.console import Console, json_text
 from pytest_retrieval_eval.cli.inputs import named_measures, parse_where, read_collection, read_runs, select_queries
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.reports.configurations import latex, markdown
 from pytest_retrieval_eval.studies.compare_all import compare_all
 from pytest_retrieval_eval.studies.thresholds import threshold_report

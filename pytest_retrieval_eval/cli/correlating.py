@@ -19,7 +19,7 @@ from pytest_retrieval_eval.cli.inputs import (
 )
 from pytest_retrieval_eval.cli.reading import given_reader, opened_cache, say_readings
 from pytest_retrieval_eval.collection.qrels import Qrels
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.errors import SettingsError
 from pytest_retrieval_eval.labels.labelling import ERAG, LabelSource
 from pytest_retrieval_eval.readers.reading import Reader

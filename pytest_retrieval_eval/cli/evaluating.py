@@ -22,10 +22,10 @@ from pytest_retrieval_eval.cli.inputs import (
 from pytest_retrieval_eval.cli.reading import Sources
 from pytest_retrieval_eval.cli.staging import read_stages
 from pytest_retrieval_eval.collection.dataset import Dataset
-from pytest_retrieval_eval.collection.former import refuse_former_texts
 from pytest_retrieval_eval.collection.hints import id_hint
-from pytest_retrieval_eval.collection.run import Run
-from pytest_retrieval_eval.collection.stale import current_spans
+from pytest_retrieval_eval.collection.runs.run import Run
+from pytest_retrieval_eval.collection.spans.former import refuse_former_texts
+from pytest_retrieval_eval.collection.spans.stale import current_spans
 from pytest_retrieval_eval.errors import GateError, MeasureError, SettingsError
 from pytest_retrieval_eval.gates.incomplete import spread_of
 from pytest_retrieval_eval.gates.labelling import tolerating

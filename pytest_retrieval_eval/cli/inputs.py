@@ -11,10 +11,10 @@ from typing import NoReturn, TypeVar
 import numpy as np
 
 from pytest_retrieval_eval.collection.dataset import Dataset, irds_id
-from pytest_retrieval_eval.collection.files import bare_suffixes, json_lines
+from pytest_retrieval_eval.collection.formats.files import bare_suffixes, json_lines
 from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.collection.queries import TEXT_KEYS, Queries
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.errors import GateError, MeasureError, SettingsError
 from pytest_retrieval_eval.gates.side import cutoff_of
 from pytest_retrieval_eval.measures.names import Measure
@@ -183,7 +183,7 @@ def check_depth(run: Run, measures: Sequence[Named]) -> None:
     for name, measure in measures:
         cutoff = cutoff_of(measure)
         if cutoff is not None and run.depth is not None and cutoff > run.depth:
-            from pytest_retrieval_eval.collection.retrieve import deeper
+            from pytest_retrieval_eval.collection.runs.retrieve import deeper
 
             raise MeasureError(
                 f"{name} looks at {counted(cutoff, 'rank')}, but {run.source} declares depth {run.depth}: "

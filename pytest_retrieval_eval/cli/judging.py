@@ -11,7 +11,7 @@ from typing import Any, cast
 from pytest_retrieval_eval.cli.console import INTERRUPTED, PROGRAM, Console, json_text
 from pytest_retrieval_eval.cli.reading import opened_cache, say_readings, settings_in
 from pytest_retrieval_eval.collection.dataset import Dataset
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.errors import SettingsError
 from pytest_retrieval_eval.gates.imported import import_made
 from pytest_retrieval_eval.gates.tojudge import check_path, write
@@ -22,9 +22,9 @@ from pytest_retrieval_eval.labels.judgments import Judgments
 from pytest_retrieval_eval.labels.pairs import read_pairs
 from pytest_retrieval_eval.labels.pool import DEPTH, Plan, Pool, estimated, key_of, plan_of, pool_of
 from pytest_retrieval_eval.progress import progress
-from pytest_retrieval_eval.readers.budget import Price
-from pytest_retrieval_eval.readers.cache import told
-from pytest_retrieval_eval.readers.store import ReadingCache
+from pytest_retrieval_eval.readers.readings.cache import told
+from pytest_retrieval_eval.readers.readings.store import ReadingCache
+from pytest_retrieval_eval.readers.services.budget import Price
 from pytest_retrieval_eval.settings import JUDGE, is_settings_file
 from pytest_retrieval_eval.wording import counted, shown
 

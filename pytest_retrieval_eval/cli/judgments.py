@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_retrieval_eval.cli.console import Console
 from pytest_retrieval_eval.collection.dataset import Dataset
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.errors import SettingsError
 from pytest_retrieval_eval.labels.exchange import check_ids, export_qrels, export_rows, read_labels, write_worksheet
 from pytest_retrieval_eval.labels.judgments import Judgments

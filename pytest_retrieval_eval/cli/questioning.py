@@ -10,18 +10,18 @@ from pathlib import Path
 
 from pytest_retrieval_eval.cli.console import INTERRUPTED, Console, json_text
 from pytest_retrieval_eval.cli.reading import given_reader, opened_cache, say_readings
-from pytest_retrieval_eval.collection.chunks import Chunk, Chunks
 from pytest_retrieval_eval.collection.dataset import Corpus
-from pytest_retrieval_eval.collection.files import bare_suffixes, json_id, json_lines
+from pytest_retrieval_eval.collection.formats.files import bare_suffixes, json_id, json_lines
 from pytest_retrieval_eval.collection.queries import Queries
+from pytest_retrieval_eval.collection.spans.chunks import Chunk, Chunks
 from pytest_retrieval_eval.errors import DataError
 from pytest_retrieval_eval.labels.questions.folder import check_folder, save
 from pytest_retrieval_eval.labels.questions.prompts import QuestionPrompt, as_it_is
 from pytest_retrieval_eval.labels.questions.written import Questions, write_questions
-from pytest_retrieval_eval.readers.cache import CachedReader
 from pytest_retrieval_eval.readers.reading import identity_digest
+from pytest_retrieval_eval.readers.readings.cache import CachedReader
+from pytest_retrieval_eval.readers.readings.store import ReadingCache
 from pytest_retrieval_eval.readers.session import behind_cache
-from pytest_retrieval_eval.readers.store import ReadingCache
 from pytest_retrieval_eval.wording import counted, shown
 
 _TABLES = ((".jsonl",), (".csv",), (".tsv",), (".parquet",))

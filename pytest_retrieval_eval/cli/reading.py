@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.options import Options
     from pytest_retrieval_eval.labels.judged import Judged
     from pytest_retrieval_eval.readers.reading import Reader
-    from pytest_retrieval_eval.readers.store import ReadingCache
+    from pytest_retrieval_eval.readers.readings.store import ReadingCache
 
 
 FILL = "the same command with --cache-mode rw"
@@ -27,7 +27,7 @@ FILL = "the same command with --cache-mode rw"
 
 def settings_in(text: str, option: str, what: str) -> tuple[dict[str, object], Path]:
     """The settings in that file, and the folder that their paths are relative to; ``option`` names the file."""
-    from pytest_retrieval_eval.collection.files import decode, read_bytes
+    from pytest_retrieval_eval.collection.formats.files import decode, read_bytes
 
     return settings_of(decode(read_bytes(text), text), f"{option} {text}", what), Path(text).absolute().parent
 
@@ -41,15 +41,15 @@ def given_reader(text: str) -> tuple[Mapping[str, object] | Reader, Path]:
 
 def opened_cache(arguments: argparse.Namespace) -> ReadingCache:
     """The cache that a command line names, or the usual one."""
-    from pytest_retrieval_eval.readers.store import ReadingCache
+    from pytest_retrieval_eval.readers.readings.store import ReadingCache
 
     return ReadingCache(arguments.cache or CACHE, arguments.cache_mode or "rw", fill=FILL)
 
 
 def say_readings(cache: ReadingCache, console: Console, what: str = "reader") -> None:
     """What the readers behind a cache did, and what to know of it; said before they are closed."""
-    from pytest_retrieval_eval.readers.cache import told
-    from pytest_retrieval_eval.readers.counters import summary_line
+    from pytest_retrieval_eval.readers.readings.cache import told
+    from pytest_retrieval_eval.readers.readings.counters import summary_line
 
     counters, notes = told(cache)
     for note in notes:

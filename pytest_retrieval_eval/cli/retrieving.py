@@ -12,9 +12,9 @@ from typing import Any
 
 from pytest_retrieval_eval.cli.console import Console
 from pytest_retrieval_eval.collection.dataset import Corpus, Dataset
-from pytest_retrieval_eval.collection.extents import with_offsets
 from pytest_retrieval_eval.collection.queries import Queries
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
+from pytest_retrieval_eval.collection.spans.extents import with_offsets
 from pytest_retrieval_eval.errors import DataError, GateError, SettingsError
 from pytest_retrieval_eval.gates.baselines import provenance
 from pytest_retrieval_eval.gates.imported import import_retriever

@@ -15,8 +15,8 @@ from pytest_retrieval_eval.cli.inputs import (
     select_queries,
     split_name,
 )
-from pytest_retrieval_eval.collection.run import Run
-from pytest_retrieval_eval.collection.stages import Stages
+from pytest_retrieval_eval.collection.runs.run import Run
+from pytest_retrieval_eval.collection.runs.stages import Stages
 from pytest_retrieval_eval.errors import SettingsError
 from pytest_retrieval_eval.studies.stages import DEFAULT, StageReport, stage_report
 from pytest_retrieval_eval.wording import aligned, counted, ends, fixed

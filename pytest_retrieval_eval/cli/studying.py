@@ -14,10 +14,10 @@ from pytest_retrieval_eval.cli.inputs import parse_where, read_collection, read_
 from pytest_retrieval_eval.cli.judging import judge_and_pool, say_replies
 from pytest_retrieval_eval.cli.reading import opened_cache
 from pytest_retrieval_eval.collection.dataset import Dataset
-from pytest_retrieval_eval.collection.files import json_document, utf8, write_atomically
+from pytest_retrieval_eval.collection.formats.files import json_document, utf8, write_atomically
 from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.collection.queries import json_word
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.errors import DataError, GateError, SettingsError, did_you_mean
 from pytest_retrieval_eval.labels.grading import fill_judgments
 from pytest_retrieval_eval.labels.judging.judge import judge_digest

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pytest_retrieval_eval.collection.files import (
+from pytest_retrieval_eval.collection.formats.files import (
     JsonIds,
     PathLike,
     bare_suffixes,

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pytest_retrieval_eval.collection.answers import Answers
-from pytest_retrieval_eval.collection.chunks import Chunk, Chunks
-from pytest_retrieval_eval.collection.files import (
+from pytest_retrieval_eval.collection.formats.files import (
     JsonIds,
     PathLike,
     bare_suffixes,
@@ -28,15 +27,16 @@ from pytest_retrieval_eval.collection.files import (
     lines,
     readable,
 )
-from pytest_retrieval_eval.collection.ids import Ids
+from pytest_retrieval_eval.collection.formats.ids import Ids
+from pytest_retrieval_eval.collection.formats.rows import value_of
 from pytest_retrieval_eval.collection.qrels import Judged, Qrels, QrelsBuilder
 from pytest_retrieval_eval.collection.queries import ID_KEYS, Queries, QueriesBuilder, nfc_twins, roles_of
-from pytest_retrieval_eval.collection.rows import value_of
-from pytest_retrieval_eval.collection.spans import Spans
+from pytest_retrieval_eval.collection.spans.chunks import Chunk, Chunks
+from pytest_retrieval_eval.collection.spans.spans import Spans
 from pytest_retrieval_eval.errors import DataError, did_you_mean
 
 if TYPE_CHECKING:
-    from pytest_retrieval_eval.collection.anchors import Anchors
+    from pytest_retrieval_eval.collection.spans.anchors import Anchors
 
 IRDS = "irds:"
 """What a dataset of the package ir_datasets begins with, before its id."""
@@ -317,7 +317,7 @@ class Dataset:
     def anchors(self) -> Anchors | None:
         """What became of the gold spans in the corpus as it is now, looked at once; None without spans or corpus."""
         if "anchors" not in self._cache:
-            from pytest_retrieval_eval.collection.anchors import check_spans
+            from pytest_retrieval_eval.collection.spans.anchors import check_spans
 
             spans = self.spans
             self._cache["anchors"] = None if spans is None or self.corpus is None else check_spans(spans, self.corpus)

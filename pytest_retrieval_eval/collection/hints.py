@@ -12,7 +12,7 @@ from pytest_retrieval_eval.wording import counted, shown
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.qrels import Qrels
-    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.runs.run import Run
 
 
 # With fewer counted queries a list without any judged document may be chance; with five it is another id

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_retrieval_eval.collection.answers import Answers
-from pytest_retrieval_eval.collection.files import PathLike, excerpt, json_id, json_lines
+from pytest_retrieval_eval.collection.formats.files import PathLike, excerpt, json_id, json_lines
 from pytest_retrieval_eval.collection.qrels import Qrels, QrelsBuilder
 from pytest_retrieval_eval.collection.queries import Queries
 from pytest_retrieval_eval.errors import DataError

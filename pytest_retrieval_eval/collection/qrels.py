@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from pytest_retrieval_eval.collection.arrays import read_only
-from pytest_retrieval_eval.collection.files import (
+from pytest_retrieval_eval.collection.formats.arrays import read_only
+from pytest_retrieval_eval.collection.formats.files import (
     PARQUET,
     JsonIds,
     PathLike,
@@ -31,12 +31,12 @@ from pytest_retrieval_eval.collection.files import (
     json_value,
     read_bytes,
 )
-from pytest_retrieval_eval.collection.ids import Ids
-from pytest_retrieval_eval.collection.rows import value_of
+from pytest_retrieval_eval.collection.formats.ids import Ids
+from pytest_retrieval_eval.collection.formats.rows import value_of
 from pytest_retrieval_eval.errors import DataError
 
 if TYPE_CHECKING:
-    from pytest_retrieval_eval.collection.tables import Gathered, Table
+    from pytest_retrieval_eval.collection.formats.tables import Gathered, Table
 
 _T = TypeVar("_T")
 Scale = Literal["levels", "unit"]
@@ -106,7 +106,7 @@ class Qrels:
         brings ids to Unicode form NFC.
         """
         if bare_suffixes(path)[-1:] == [PARQUET]:
-            from pytest_retrieval_eval.collection.frames import parquet_table
+            from pytest_retrieval_eval.collection.formats.frames import parquet_table
 
             return _of_table(parquet_table(path)[0], columns, scale, normalize_ids)
         if columns is not None:
@@ -149,7 +149,7 @@ class Qrels:
         ``query``, the ``document``, the ``grade``.
         """
         if not isinstance(qrels, Mapping):
-            from pytest_retrieval_eval.collection.frames import frame_table, is_frame
+            from pytest_retrieval_eval.collection.formats.frames import frame_table, is_frame
 
             if is_frame(qrels):
                 return _of_table(frame_table(qrels, source), columns, scale, False)
@@ -382,7 +382,7 @@ class QrelsBuilder:
 
 
 def _of_table(table: Table, columns: Mapping[str, str] | None, scale: Scale, normalize_ids: bool) -> Qrels:
-    from pytest_retrieval_eval.collection.tables import choose, gather
+    from pytest_retrieval_eval.collection.formats.tables import choose, gather
 
     fields = ("query", "document", "grade")
     rows = gather(table, choose(table, fields, columns, fields))
@@ -444,8 +444,8 @@ class _Table:
 
     def quick(self, scale: Scale) -> Qrels | None:
         """The judgments of a table that is written as it should be; None for one that must be read line by line."""
-        from pytest_retrieval_eval.collection.tables import Gatherer
-        from pytest_retrieval_eval.collection.textcolumns import text_columns
+        from pytest_retrieval_eval.collection.formats.tables import Gatherer
+        from pytest_retrieval_eval.collection.formats.textcolumns import text_columns
 
         line, _, rest = self._data.partition(b"\n")
         if not line.strip() or line.startswith(b"#"):

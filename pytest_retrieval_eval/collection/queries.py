@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from pytest_retrieval_eval.collection.files import (
+from pytest_retrieval_eval.collection.formats.files import (
     JsonIds,
     PathLike,
     bare_suffixes,
@@ -18,7 +18,7 @@ from pytest_retrieval_eval.collection.files import (
     json_lines,
     lines,
 )
-from pytest_retrieval_eval.collection.rows import value_of
+from pytest_retrieval_eval.collection.formats.rows import value_of
 from pytest_retrieval_eval.errors import DataError, did_you_mean
 
 ID_KEYS = ("_id", "query_id", "id")

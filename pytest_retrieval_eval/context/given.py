@@ -11,9 +11,9 @@ from pytest_retrieval_eval.session.process import Session
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
-    from pytest_retrieval_eval.collection.run import Run
-    from pytest_retrieval_eval.collection.stages import Stages
-    from pytest_retrieval_eval.collection.traces import Traces
+    from pytest_retrieval_eval.collection.runs.run import Run
+    from pytest_retrieval_eval.collection.runs.stages import Stages
+    from pytest_retrieval_eval.collection.runs.traces import Traces
     from pytest_retrieval_eval.labels.judgments import Judgments
 
 
@@ -47,7 +47,7 @@ def judgments_of(session: Session, value: object) -> Judgments:
 
 def traces_of(value: object) -> Traces:
     """What the fixture `retrieval_traces` returned: traces, a mapping of them, or the path of a file."""
-    from pytest_retrieval_eval.collection.traces import Traces
+    from pytest_retrieval_eval.collection.runs.traces import Traces
 
     if isinstance(value, Traces):
         return value
@@ -63,8 +63,8 @@ def traces_of(value: object) -> Traces:
 
 def stages_of(session: Session, value: object) -> Stages:
     """What the fixture `retrieval_stages` returned: runs, or their names and paths, by stage."""
-    from pytest_retrieval_eval.collection.run import Run
-    from pytest_retrieval_eval.collection.stages import Stages
+    from pytest_retrieval_eval.collection.runs.run import Run
+    from pytest_retrieval_eval.collection.runs.stages import Stages
 
     if isinstance(value, Stages):
         return value

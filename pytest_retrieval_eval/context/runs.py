@@ -32,7 +32,7 @@ from pytest_retrieval_eval.settings import is_stage_name
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
-    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.runs.run import Run
 
 NO_RUN = (
     "there is no run to measure: define a session-scoped fixture `retriever` in conftest.py that returns your search "
@@ -125,8 +125,8 @@ def retrieved(config: pytest.Config, dataset: Dataset, identity: str, opened: Ca
     corpus = None if dataset.spans is None else dataset.corpus  # where chunks stand matters for spans alone
 
     def make() -> Run:
-        from pytest_retrieval_eval.collection.retrieve import FIXTURE
-        from pytest_retrieval_eval.collection.run import Run
+        from pytest_retrieval_eval.collection.runs.retrieve import FIXTURE
+        from pytest_retrieval_eval.collection.runs.run import Run
 
         retriever = opened()
         with _progress_shown(config), no_evasion("retriever"):

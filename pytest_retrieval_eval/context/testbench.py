@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from _pytest.fixtures import FixtureDef
 
     from pytest_retrieval_eval.collection.dataset import Dataset, Document
-    from pytest_retrieval_eval.collection.run import Run
-    from pytest_retrieval_eval.collection.stages import Stages
+    from pytest_retrieval_eval.collection.runs.run import Run
+    from pytest_retrieval_eval.collection.runs.stages import Stages
     from pytest_retrieval_eval.gates.bench import Baseline
     from pytest_retrieval_eval.gates.families import GateFamily
     from pytest_retrieval_eval.gates.options import Options
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.verdict import Verdict
     from pytest_retrieval_eval.labels.judgments import Judgments
     from pytest_retrieval_eval.labels.labelling import LabelSource
-    from pytest_retrieval_eval.readers.cache import CachedReader
+    from pytest_retrieval_eval.readers.readings.cache import CachedReader
 
 
 class FixtureBench:
@@ -101,7 +101,7 @@ class FixtureBench:
         return self._baseline(dataset, name, stage, candidate)
 
     def _baseline(self, dataset: Dataset, name: str | None, stage: str | None, candidate: Run) -> Baseline:
-        from pytest_retrieval_eval.collection.run import Run
+        from pytest_retrieval_eval.collection.runs.run import Run
         from pytest_retrieval_eval.gates.baselines import read_baseline
         from pytest_retrieval_eval.gates.bench import Baseline
 
@@ -258,7 +258,7 @@ class FixtureBench:
         return with_defaults(self._session.settings.defaults, marked | dict(keywords), several=own)
 
     def _named(self, ref: str | Path | Run) -> Run:
-        from pytest_retrieval_eval.collection.run import Run
+        from pytest_retrieval_eval.collection.runs.run import Run
 
         return ref if isinstance(ref, Run) else named_run(self._request, ref)
 
@@ -280,8 +280,8 @@ class FixtureBench:
         return self._as_run(ask(self._request, "retrieval_run"))
 
     def _as_run(self, value: object) -> Run:
-        from pytest_retrieval_eval.collection.run import Run
-        from pytest_retrieval_eval.collection.traces import Traces
+        from pytest_retrieval_eval.collection.runs.run import Run
+        from pytest_retrieval_eval.collection.runs.traces import Traces
 
         if isinstance(value, Run | str | Path):
             return self._named(value)
@@ -301,7 +301,7 @@ class FixtureBench:
         *,
         times: bool = False,
     ) -> None:
-        from pytest_retrieval_eval.collection.extents import with_offsets
+        from pytest_retrieval_eval.collection.spans.extents import with_offsets
         from pytest_retrieval_eval.gates.baselines import provenance
 
         # What is stored says itself which parts of documents its hits are: the next chunking has another table.

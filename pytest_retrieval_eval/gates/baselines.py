@@ -19,10 +19,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_retrieval_eval.collection.elsewhere import refuse_lfs_pointer
-from pytest_retrieval_eval.collection.files import read_bytes
-from pytest_retrieval_eval.collection.former import KEY, gold_places
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.formats.files import read_bytes
+from pytest_retrieval_eval.collection.runs.elsewhere import refuse_lfs_pointer
+from pytest_retrieval_eval.collection.runs.run import Run
+from pytest_retrieval_eval.collection.spans.former import KEY, gold_places
 from pytest_retrieval_eval.errors import DataError, GateError
 from pytest_retrieval_eval.gates.verdict import builtin
 from pytest_retrieval_eval.wording import counted, listed, shown

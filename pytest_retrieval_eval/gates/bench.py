@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from pytest_retrieval_eval.collection.stages import Stages
+from pytest_retrieval_eval.collection.runs.stages import Stages
 from pytest_retrieval_eval.errors import GateError
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
-    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.runs.run import Run
     from pytest_retrieval_eval.gates.verdict import Verdict
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
-from pytest_retrieval_eval.collection.stages import Stages
+from pytest_retrieval_eval.collection.runs.stages import Stages
 from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.gates.bench import Baseline, baseline_of
 from pytest_retrieval_eval.gates.early import Settled, until_settled, why_all

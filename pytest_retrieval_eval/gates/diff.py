@@ -24,7 +24,7 @@ from pytest_retrieval_eval.wording import both_ends, counted
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
-    from pytest_retrieval_eval.collection.run import Ranking
+    from pytest_retrieval_eval.collection.runs.run import Ranking
 
 # How many pairs to judge a verdict names; it counts all of them.
 TOLD = 20

@@ -15,8 +15,8 @@ from typing import NoReturn, cast
 
 import yaml
 
-from pytest_retrieval_eval.collection.files import read_bytes
-from pytest_retrieval_eval.collection.stages import check_stage
+from pytest_retrieval_eval.collection.formats.files import read_bytes
+from pytest_retrieval_eval.collection.runs.stages import check_stage
 from pytest_retrieval_eval.errors import DataError, GateError, SettingsError, did_you_mean
 from pytest_retrieval_eval.gates.defaults import reads_answers, with_defaults
 from pytest_retrieval_eval.gates.families import parse_gates

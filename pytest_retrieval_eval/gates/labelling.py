@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-from pytest_retrieval_eval.collection.stale import current_spans
+from pytest_retrieval_eval.collection.spans.stale import current_spans
 from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.labels.labelling import ERAG, LabelSource, Unjudged, qrels_from
 from pytest_retrieval_eval.labels.source import combined, source
@@ -17,8 +17,8 @@ from pytest_retrieval_eval.wording import counted, listed, shown
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset, Document
     from pytest_retrieval_eval.collection.qrels import Qrels
-    from pytest_retrieval_eval.collection.run import Run
-    from pytest_retrieval_eval.collection.spans import Spans
+    from pytest_retrieval_eval.collection.runs.run import Run
+    from pytest_retrieval_eval.collection.spans.spans import Spans
     from pytest_retrieval_eval.gates.bench import Bench
     from pytest_retrieval_eval.gates.options import Options
     from pytest_retrieval_eval.measures.names import Measure

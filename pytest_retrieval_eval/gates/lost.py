@@ -19,7 +19,7 @@ from pytest_retrieval_eval.gates.side import cutoff_of
 from pytest_retrieval_eval.measures.steps import Step, label_ranks, steps_of
 
 if TYPE_CHECKING:
-    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.runs.run import Run
     from pytest_retrieval_eval.gates.bench import Bench
     from pytest_retrieval_eval.gates.options import Options
     from pytest_retrieval_eval.gates.side import Side

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_retrieval_eval.collection.stages import check_stage
+from pytest_retrieval_eval.collection.runs.stages import check_stage
 from pytest_retrieval_eval.errors import DataError, SettingsError, did_you_mean
 from pytest_retrieval_eval.gates.target import OperandError, real_number
 from pytest_retrieval_eval.labels.answers import Metric, metric
@@ -17,7 +17,7 @@ from pytest_retrieval_eval.labels.source import check_name, is_pooled
 from pytest_retrieval_eval.wording import joined, shown
 
 if TYPE_CHECKING:
-    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.runs.run import Run
     from pytest_retrieval_eval.readers.reading import Reader
 
 RULES = ("mean", "noninferior", "significant", "each")

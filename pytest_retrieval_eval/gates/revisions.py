@@ -13,8 +13,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_retrieval_eval.collection.elsewhere import run_of_bytes
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.elsewhere import run_of_bytes
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.wording import shown
 

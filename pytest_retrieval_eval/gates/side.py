@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_retrieval_eval.collection.former import refuse_former_texts
 from pytest_retrieval_eval.collection.hints import FEW, id_hint, part_hint
 from pytest_retrieval_eval.collection.queries import json_text, json_word
-from pytest_retrieval_eval.collection.stages import Stages
+from pytest_retrieval_eval.collection.runs.stages import Stages
+from pytest_retrieval_eval.collection.spans.former import refuse_former_texts
 from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.gates.bench import stages_of
 from pytest_retrieval_eval.labels.source import is_pooled
@@ -31,7 +31,7 @@ from pytest_retrieval_eval.wording import both_ends, counted, listed, shown
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
     from pytest_retrieval_eval.collection.qrels import Qrels
-    from pytest_retrieval_eval.collection.run import Ranking, Run
+    from pytest_retrieval_eval.collection.runs.run import Ranking, Run
     from pytest_retrieval_eval.gates.bench import Bench
     from pytest_retrieval_eval.gates.labelling import Labels
     from pytest_retrieval_eval.gates.options import Options
@@ -198,7 +198,7 @@ def open_run(
     _refuse_totals(measure)
     cutoff = cutoff_of(measure)
     if cutoff is not None and run.depth is not None and cutoff > run.depth:
-        from pytest_retrieval_eval.collection.retrieve import deeper
+        from pytest_retrieval_eval.collection.runs.retrieve import deeper
 
         anew = f" and save {label} anew" if label.startswith("baseline") else ""
         raise GateError(

@@ -19,7 +19,7 @@ from pytest_retrieval_eval.errors import GateError, SettingsError
 from pytest_retrieval_eval.wording import number, shown
 
 if TYPE_CHECKING:
-    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.runs.run import Run
 
 # A name that needs no quotes in a gate's text.
 PLAIN_NAME = re.compile(r"[\w.:/@+~^\-]+")

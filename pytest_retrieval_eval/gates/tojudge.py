@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_retrieval_eval.collection.files import bare_suffixes, json_lines, lines, utf8, write_atomically
+from pytest_retrieval_eval.collection.formats.files import bare_suffixes, json_lines, lines, utf8, write_atomically
 from pytest_retrieval_eval.errors import DataError, SettingsError
 from pytest_retrieval_eval.gates.diff import ranked_holes
 from pytest_retrieval_eval.gates.side import Side

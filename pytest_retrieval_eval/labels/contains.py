@@ -14,7 +14,7 @@ from pytest_retrieval_eval.labels.texts import changed_note, pool_of
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
     from pytest_retrieval_eval.collection.qrels import Qrels
-    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.runs.run import Run
 
 # From so many queries on, labels that are all 0 are no chance, but the answers of other queries.
 _FEW = 5

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pytest_retrieval_eval.collection.files import excerpt
+from pytest_retrieval_eval.collection.formats.files import excerpt
 from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.errors import DataError, GateError
 from pytest_retrieval_eval.labels.answers import Metric, answer_score, metric
@@ -25,7 +25,7 @@ from pytest_retrieval_eval.wording import listed
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset, Document
-    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.runs.run import Run
 
 METRIC = "em"
 """How an answer is held against the gold answers where nothing else is said."""

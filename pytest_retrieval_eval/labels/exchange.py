@@ -11,7 +11,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_retrieval_eval.collection.files import (
+from pytest_retrieval_eval.collection.formats.files import (
     PathLike,
     decode,
     excerpt,

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_retrieval_eval.collection.extents import beyond_end, extents
-from pytest_retrieval_eval.collection.stale import current_spans
+from pytest_retrieval_eval.collection.spans.extents import beyond_end, extents
+from pytest_retrieval_eval.collection.spans.stale import current_spans
 from pytest_retrieval_eval.errors import DataError, GateError
 from pytest_retrieval_eval.labels.labelling import Labelling, qrels_from
 
 if TYPE_CHECKING:
-    from pytest_retrieval_eval.collection.chunks import Chunks
     from pytest_retrieval_eval.collection.dataset import Corpus, Dataset
     from pytest_retrieval_eval.collection.qrels import Qrels
-    from pytest_retrieval_eval.collection.run import Run
-    from pytest_retrieval_eval.collection.spans import Spans
+    from pytest_retrieval_eval.collection.runs.run import Run
+    from pytest_retrieval_eval.collection.spans.chunks import Chunks
+    from pytest_retrieval_eval.collection.spans.spans import Spans
 
 MIN_OVERLAP = 0.5
 _NAMED = 5  # how many chunks a sentence names

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pytest_retrieval_eval.collection.files import excerpt, locked
+from pytest_retrieval_eval.collection.formats.files import excerpt, locked
 from pytest_retrieval_eval.errors import GateError, raised
 from pytest_retrieval_eval.labels.judgments import Judgment, Judgments, now
 from pytest_retrieval_eval.labels.pool import key_of

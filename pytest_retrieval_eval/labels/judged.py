@@ -23,7 +23,7 @@ from pytest_retrieval_eval.settings import JUDGMENTS
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset, Document
-    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.runs.run import Run
 
 FILL = "pytest-retrieval-eval judge"
 _TOP = 10  # as judged@k of a measure without a cut-off

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_retrieval_eval.collection.files import PathLike, json_lines, utf8, write_atomically
+from pytest_retrieval_eval.collection.formats.files import PathLike, json_lines, utf8, write_atomically
 from pytest_retrieval_eval.errors import GateError, SettingsError
 from pytest_retrieval_eval.labels.store.failures import Failure, failure_of, merged
 from pytest_retrieval_eval.labels.store.journal import append, read_journal, side_folder, writing

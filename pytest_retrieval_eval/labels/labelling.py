@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from pytest_retrieval_eval.collection.ids import Ids
+from pytest_retrieval_eval.collection.formats.ids import Ids
 from pytest_retrieval_eval.collection.qrels import Qrels, Scale
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset, Document
-    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.runs.run import Run
 
 ERAG = "erag"
 JUDGED = "judged"

@@ -10,7 +10,7 @@ from pytest_retrieval_eval.labels.source import check_name, combined, source
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
-    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.runs.run import Run
     from pytest_retrieval_eval.labels.answers import Metric
     from pytest_retrieval_eval.labels.judgments import Judgments
     from pytest_retrieval_eval.readers.reading import Reader

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_retrieval_eval.collection.files import bare_suffixes, json_id, json_lines, lines
+from pytest_retrieval_eval.collection.formats.files import bare_suffixes, json_id, json_lines, lines
 from pytest_retrieval_eval.errors import DataError, GateError
 from pytest_retrieval_eval.labels.judging.judge import Pair
 from pytest_retrieval_eval.labels.texts import today

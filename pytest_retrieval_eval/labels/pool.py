@@ -20,9 +20,9 @@ from pytest_retrieval_eval.readers.reading import Passage
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset, Document
-    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.runs.run import Run
     from pytest_retrieval_eval.labels.judgments import Judgments
-    from pytest_retrieval_eval.readers.budget import Price
+    from pytest_retrieval_eval.readers.services.budget import Price
 
 DEPTH = 20
 

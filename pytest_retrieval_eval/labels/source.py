@@ -12,7 +12,7 @@ from pytest_retrieval_eval.labels.labelling import ERAG, JUDGED, Labelling, Labe
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
-    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.runs.run import Run
 
 
 class QrelsSource:

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_retrieval_eval.collection.dataset import Document
-from pytest_retrieval_eval.collection.extents import beyond_end
+from pytest_retrieval_eval.collection.spans.extents import beyond_end
 from pytest_retrieval_eval.errors import GateError
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Corpus, Dataset
-    from pytest_retrieval_eval.collection.run import Ranking, Run
+    from pytest_retrieval_eval.collection.runs.run import Ranking, Run
 
 _Part = tuple[str, int, int]  # document, start and end
 _NAMED = 5  # how many documents a sentence names

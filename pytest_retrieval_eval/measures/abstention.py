@@ -22,7 +22,7 @@ from pytest_retrieval_eval.measures.times import query_labels, query_table
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.qrels import Qrels
-    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.runs.run import Run
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -23,7 +23,7 @@ from pytest_retrieval_eval.measures.registry import Definition, Parameter
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Document
     from pytest_retrieval_eval.collection.qrels import Qrels
-    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.runs.run import Run
 
 EVERYBODY = "*"
 
@@ -222,7 +222,7 @@ def access_to(given: Given) -> Evidence:
 
 def _with_all_queries(given: Given) -> Qrels:
     """The labels, over the queries that nobody judged as well."""
-    from pytest_retrieval_eval.collection.ids import Ids
+    from pytest_retrieval_eval.collection.formats.ids import Ids
     from pytest_retrieval_eval.collection.qrels import Qrels
 
     qrels, queries = given.qrels, given.queries

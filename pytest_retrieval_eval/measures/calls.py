@@ -22,8 +22,8 @@ from pytest_retrieval_eval.measures.registry import Definition, Parameter
 from pytest_retrieval_eval.measures.times import percentile, query_labels, query_table, smooth_percentile
 
 if TYPE_CHECKING:
-    from pytest_retrieval_eval.collection.ids import Ids
-    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.formats.ids import Ids
+    from pytest_retrieval_eval.collection.runs.run import Run
 
 CHAIN = "chain"
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from pytest_retrieval_eval.collection.arrays import read_only
-from pytest_retrieval_eval.collection.located import borders
+from pytest_retrieval_eval.collection.formats.arrays import read_only
+from pytest_retrieval_eval.collection.runs.located import borders
 from pytest_retrieval_eval.errors import GateError, MeasureError
 from pytest_retrieval_eval.measures.evidence import SPANS, Evidence, Given, register_evidence
 from pytest_retrieval_eval.measures.ranks import (
@@ -31,8 +31,8 @@ from pytest_retrieval_eval.measures.ranks import (
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.qrels import Qrels
-    from pytest_retrieval_eval.collection.run import Run
-    from pytest_retrieval_eval.collection.spans import Spans
+    from pytest_retrieval_eval.collection.runs.run import Run
+    from pytest_retrieval_eval.collection.spans.spans import Spans
 
 _T = TypeVar("_T")
 _CELLS = 1 << 22  # cells that are looked at at once
@@ -353,7 +353,7 @@ def covered_of(ranks: JudgedRanks, measure: object) -> Covered:
 
 def labels_of(spans: Spans) -> Qrels:
     """One label for each group of spans, named by the place of its first one; its grade is the highest of its spans."""
-    from pytest_retrieval_eval.collection.ids import Ids
+    from pytest_retrieval_eval.collection.formats.ids import Ids
     from pytest_retrieval_eval.collection.qrels import Qrels
 
     # A span without characters cannot be found: as a label it is one that nothing is asked of.
@@ -382,7 +382,7 @@ def labels_of(spans: Spans) -> Qrels:
 
 def covered_spans(given: Given) -> Evidence:
     """The evidence of gold spans. Raises a GateError where there are none, DataError for a hit without offsets."""
-    from pytest_retrieval_eval.collection.extents import extents
+    from pytest_retrieval_eval.collection.spans.extents import extents
 
     spans, run = given.spans, given.run
     if spans is None or not len(spans):

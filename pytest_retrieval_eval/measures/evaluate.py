@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pytest_retrieval_eval.collection.arrays import read_only
-from pytest_retrieval_eval.collection.stages import Stages
+from pytest_retrieval_eval.collection.formats.arrays import read_only
+from pytest_retrieval_eval.collection.runs.stages import Stages
 from pytest_retrieval_eval.errors import DataError, GateError, MeasureError, did_you_mean, raised
 from pytest_retrieval_eval.measures import nested, registry
 from pytest_retrieval_eval.measures.counts import QueryCounts, Short
@@ -30,12 +30,12 @@ from pytest_retrieval_eval.measures.scores import Counted, Scores, TieInterval
 __all__ = ["Evaluation", "QueryCounts", "Scores", "Short", "TieInterval", "evaluate"]
 
 if TYPE_CHECKING:
-    from pytest_retrieval_eval.collection.chunks import Chunks
     from pytest_retrieval_eval.collection.dataset import Corpus
     from pytest_retrieval_eval.collection.qrels import Qrels
     from pytest_retrieval_eval.collection.queries import Queries
-    from pytest_retrieval_eval.collection.run import Run
-    from pytest_retrieval_eval.collection.spans import Spans
+    from pytest_retrieval_eval.collection.runs.run import Run
+    from pytest_retrieval_eval.collection.spans.chunks import Chunks
+    from pytest_retrieval_eval.collection.spans.spans import Spans
     from pytest_retrieval_eval.measures.bounds import Bounds
 
 _Kind = TypeVar("_Kind", np.float64, np.bool_)

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, TypeAlias
 from pytest_retrieval_eval.errors import GateError, MeasureError, did_you_mean
 
 if TYPE_CHECKING:
-    from pytest_retrieval_eval.collection.chunks import Chunks
     from pytest_retrieval_eval.collection.dataset import Corpus
     from pytest_retrieval_eval.collection.qrels import Qrels
     from pytest_retrieval_eval.collection.queries import Queries
-    from pytest_retrieval_eval.collection.run import Run
-    from pytest_retrieval_eval.collection.spans import Spans
+    from pytest_retrieval_eval.collection.runs.run import Run
+    from pytest_retrieval_eval.collection.spans.chunks import Chunks
+    from pytest_retrieval_eval.collection.spans.spans import Spans
     from pytest_retrieval_eval.measures.names import Measure
     from pytest_retrieval_eval.measures.ranks import Ints, JudgedRanks
 

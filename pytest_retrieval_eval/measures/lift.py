@@ -23,7 +23,7 @@ from pytest_retrieval_eval.wording import counted, fixed, listed
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.qrels import Qrels
-    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.runs.run import Run
     from pytest_retrieval_eval.measures.evaluate import Evaluation
 
 STAGES = "stages"

@@ -15,12 +15,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from pytest_retrieval_eval.collection.arrays import read_only
+from pytest_retrieval_eval.collection.formats.arrays import read_only
 from pytest_retrieval_eval.errors import MeasureError
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.qrels import Qrels
-    from pytest_retrieval_eval.collection.run import Located, Run
+    from pytest_retrieval_eval.collection.runs.run import Located, Run
     from pytest_retrieval_eval.measures.names import Measure
 
 Ints: TypeAlias = "NDArray[np.int64]"

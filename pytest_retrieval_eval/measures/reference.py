@@ -6,13 +6,13 @@ import inspect
 import re
 from collections.abc import Iterator
 
-from pytest_retrieval_eval.collection.chunks import Chunk, Chunks
 from pytest_retrieval_eval.collection.dataset import Corpus
 from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.collection.queries import Queries
-from pytest_retrieval_eval.collection.run import Run
-from pytest_retrieval_eval.collection.spans import Spans
-from pytest_retrieval_eval.collection.traces import Traces
+from pytest_retrieval_eval.collection.runs.run import Run
+from pytest_retrieval_eval.collection.runs.traces import Traces
+from pytest_retrieval_eval.collection.spans.chunks import Chunk, Chunks
+from pytest_retrieval_eval.collection.spans.spans import Spans
 from pytest_retrieval_eval.measures import registry
 from pytest_retrieval_eval.measures.evaluate import evaluate
 from pytest_retrieval_eval.measures.evidence import RANKS

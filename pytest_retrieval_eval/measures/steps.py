@@ -16,7 +16,7 @@ from pytest_retrieval_eval.measures.ranks import Ints
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.qrels import Qrels
-    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.runs.run import Run
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from pytest_retrieval_eval.collection.arrays import read_only
+from pytest_retrieval_eval.collection.formats.arrays import read_only
 from pytest_retrieval_eval.errors import DataError, GateError, MeasureError
 from pytest_retrieval_eval.measures.evidence import TIMES, Evidence, Given, register_evidence
 from pytest_retrieval_eval.measures.names import Measure
@@ -25,7 +25,7 @@ from pytest_retrieval_eval.stats.resampled import quantile, smooth_quantile
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.qrels import Qrels
-    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.runs.run import Run
 
 PERCENTILES = (50, 75, 90, 95, 99)
 
@@ -45,7 +45,7 @@ def query_labels(given: Given) -> Qrels:
     Those are the queries that the qrels judge and those without an answer; where nothing is judged, all queries, else
     all of the run.
     """
-    from pytest_retrieval_eval.collection.ids import Ids
+    from pytest_retrieval_eval.collection.formats.ids import Ids
     from pytest_retrieval_eval.collection.qrels import Qrels
 
     found = dict.fromkeys(given.qrels.query_ids if given.qrels is not None else ())

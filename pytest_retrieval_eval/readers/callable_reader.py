@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_retrieval_eval.collection.files import excerpt
+from pytest_retrieval_eval.collection.formats.files import excerpt
 from pytest_retrieval_eval.errors import DataError, SettingsError, raised
 from pytest_retrieval_eval.readers.prompts import Prompt
 from pytest_retrieval_eval.readers.reading import Item, Reading

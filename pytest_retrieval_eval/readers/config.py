@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pytest_retrieval_eval.collection.files import excerpt
+from pytest_retrieval_eval.collection.formats.files import excerpt
 from pytest_retrieval_eval.errors import SettingsError, did_you_mean, raised
-from pytest_retrieval_eval.readers.plan import Shapes
+from pytest_retrieval_eval.readers.models.plan import Shapes
 from pytest_retrieval_eval.readers.reading import Reader
 
 _TYPES: Mapping[str, tuple[str, tuple[type, ...]]] = {
@@ -96,7 +96,7 @@ def _local(module: str, name: str, kind: str) -> Callable[[Mapping[str, object],
     def make(settings: Mapping[str, object], root: Path | None) -> Reader:
         from importlib import import_module
 
-        made = getattr(import_module(f"pytest_retrieval_eval.readers.{module}"), name)
+        made = getattr(import_module(f"pytest_retrieval_eval.readers.models.{module}"), name)
         check_keys(f"kind {kind}", settings, parameters(made), needed=("model",))
         given = dict(settings)
         if root is not None and (root / str(given["model"])).is_dir():
@@ -118,7 +118,7 @@ def _callable(settings: Mapping[str, object], root: Path | None) -> Reader:
 
 
 def _server(settings: Mapping[str, object], root: Path | None) -> Reader:
-    from pytest_retrieval_eval.readers.server import ServerReader
+    from pytest_retrieval_eval.readers.services.server import ServerReader
 
     check_keys("kind server", settings, parameters(ServerReader), needed=("url", "model"))
     given = server_arguments(settings, root)
@@ -129,7 +129,7 @@ def _server(settings: Mapping[str, object], root: Path | None) -> Reader:
 
 def server_arguments(settings: Mapping[str, object], root: Path | None, *, where: str = "reader") -> dict[str, Any]:
     """The settings of a server, as a file has them, as a class takes them: with a budget that is one."""
-    from pytest_retrieval_eval.readers.budget import Budget, Price
+    from pytest_retrieval_eval.readers.services.budget import Budget, Price
 
     given: dict[str, Any] = dict(settings)
     if "budget" in given:

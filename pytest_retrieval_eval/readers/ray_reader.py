@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_retrieval_eval.collection.files import excerpt
+from pytest_retrieval_eval.collection.formats.files import excerpt
 from pytest_retrieval_eval.errors import GateError, SettingsError
 from pytest_retrieval_eval.readers.absent import require
 from pytest_retrieval_eval.readers.reading import Item, Reader, Reading

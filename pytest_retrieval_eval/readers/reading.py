@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from pytest_retrieval_eval.collection.files import excerpt
+from pytest_retrieval_eval.collection.formats.files import excerpt
 from pytest_retrieval_eval.errors import DataError, GateError, raised
 
 KEY_SCHEMA = 1

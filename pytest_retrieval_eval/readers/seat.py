@@ -22,10 +22,16 @@ from typing import TYPE_CHECKING, cast
 
 from pytest_retrieval_eval.errors import DataError, GateError, raised
 from pytest_retrieval_eval.readers.absent import AbsentReaderError
-from pytest_retrieval_eval.readers.kept import item_of_json, item_to_json, reading_of_json, reading_to_json, to_text
 from pytest_retrieval_eval.readers.promise import check_promise
 from pytest_retrieval_eval.readers.reading import Item, Reader, Reading, identity_digest
-from pytest_retrieval_eval.readers.sqlitefile import SqliteFile
+from pytest_retrieval_eval.readers.readings.kept import (
+    item_of_json,
+    item_to_json,
+    reading_of_json,
+    reading_to_json,
+    to_text,
+)
+from pytest_retrieval_eval.readers.readings.sqlitefile import SqliteFile
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock

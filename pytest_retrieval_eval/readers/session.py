@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
-from pytest_retrieval_eval.collection.files import excerpt
+from pytest_retrieval_eval.collection.formats.files import excerpt
 from pytest_retrieval_eval.errors import GateError, raised
 from pytest_retrieval_eval.readers.absent import AbsentReaderError
-from pytest_retrieval_eval.readers.cache import CachedReader
 from pytest_retrieval_eval.readers.config import reader_from
-from pytest_retrieval_eval.readers.known import identity_in, place_of, remember
 from pytest_retrieval_eval.readers.reading import Reader
+from pytest_retrieval_eval.readers.readings.cache import CachedReader
+from pytest_retrieval_eval.readers.readings.known import identity_in, place_of, remember
+from pytest_retrieval_eval.readers.readings.store import ReadingCache
 from pytest_retrieval_eval.readers.seat import SeatedReader
-from pytest_retrieval_eval.readers.store import ReadingCache
 
 # Kinds that hold a model in the process, of which a machine has room for one copy.
 LOCAL = ("transformers", "fid", "causal")

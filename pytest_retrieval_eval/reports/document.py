@@ -15,7 +15,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_retrieval_eval.collection.files import utf8, write_atomically
+from pytest_retrieval_eval.collection.formats.files import utf8, write_atomically
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.verdict import Verdict

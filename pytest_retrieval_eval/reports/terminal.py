@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_retrieval_eval.gates.corrections import adjusted_over
 from pytest_retrieval_eval.gates.defaults import told_defaults
-from pytest_retrieval_eval.readers.counters import summary_line as reader_line
+from pytest_retrieval_eval.readers.readings.counters import summary_line as reader_line
 from pytest_retrieval_eval.reports.text import summary_line
 from pytest_retrieval_eval.wording import counted, p_text, shown
 

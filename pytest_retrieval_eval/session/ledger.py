@@ -12,7 +12,7 @@ from pytest_retrieval_eval.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.gates.verdict import Verdict
-    from pytest_retrieval_eval.readers.counters import Counters
+    from pytest_retrieval_eval.readers.readings.counters import Counters
 
 
 class Ledger:
@@ -37,7 +37,7 @@ class Ledger:
         """Take in what the readers of one process did."""
         if told is None:
             return
-        from pytest_retrieval_eval.readers.counters import Counters
+        from pytest_retrieval_eval.readers.readings.counters import Counters
 
         if told["counters"] is not None:
             counters = Counters.from_dict(told["counters"])
@@ -179,7 +179,7 @@ def _joined(files: Sequence[StagedFile]) -> StagedFile:
     sources = list(dict.fromkeys(file.source for file in files))
     if len(sources) == 1:
         return files[0]
-    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.runs.run import Run
 
     runs = [Run.read(source) for source in sources]
     runs.sort(key=lambda run: not (run.seconds or run.costs))
@@ -199,7 +199,7 @@ def _says_the_same(file: StagedFile) -> bool:
 
 
 def _put_in_place(file: StagedFile) -> None:
-    from pytest_retrieval_eval.collection.files import open_bytes, write_atomically
+    from pytest_retrieval_eval.collection.formats.files import open_bytes, write_atomically
 
     # With its byte order mark, where it has one: a file of gold spans stays as it is but for what moved.
     with write_atomically(Path(file.target)) as target, open_bytes(Path(file.source)) as source:

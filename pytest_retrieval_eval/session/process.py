@@ -20,14 +20,14 @@ from pytest_retrieval_eval.session.attempt import StagedFile
 from pytest_retrieval_eval.settings import Settings, is_url
 
 if TYPE_CHECKING:
-    from pytest_retrieval_eval.collection.anchors import Anchors
     from pytest_retrieval_eval.collection.dataset import Dataset
-    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.runs.run import Run
+    from pytest_retrieval_eval.collection.spans.anchors import Anchors
     from pytest_retrieval_eval.gates.tojudge import Pair
     from pytest_retrieval_eval.labels.judged import Judged
     from pytest_retrieval_eval.labels.judgments import Judgments
-    from pytest_retrieval_eval.readers.cache import CachedReader
-    from pytest_retrieval_eval.readers.store import ReadingCache
+    from pytest_retrieval_eval.readers.readings.cache import CachedReader
+    from pytest_retrieval_eval.readers.readings.store import ReadingCache
 
 
 class Session:
@@ -71,7 +71,7 @@ class Session:
     @cached_property
     def readings(self) -> ReadingCache:
         """What language models have read; the same for all readers of this session."""
-        from pytest_retrieval_eval.readers.store import ReadingCache
+        from pytest_retrieval_eval.readers.readings.store import ReadingCache
 
         # With `refresh` all processes mean the same moment, else each would read what another has just read.
         since = self.once.get("since when readings are fresh", time.time)
@@ -83,7 +83,7 @@ class Session:
         ``given`` is a reader, its settings (paths in them may be relative to ``root``), or a function of a query and
         texts, of which nothing is kept, since it has no identity.
         """
-        from pytest_retrieval_eval.readers.cache import CachedReader
+        from pytest_retrieval_eval.readers.readings.cache import CachedReader
         from pytest_retrieval_eval.readers.session import behind_cache, key_of
 
         if isinstance(given, CachedReader):
@@ -121,7 +121,7 @@ class Session:
         skipped = [f"gates were skipped, and measured nothing: {why}" for why in self.without_reader]
         if "readings" not in self.__dict__ or not self.readings.clients:
             return {"counters": None, "notes": skipped} if skipped else None
-        from pytest_retrieval_eval.readers.cache import told
+        from pytest_retrieval_eval.readers.readings.cache import told
 
         counters, notes = told(self.readings)
         for _, reader in self._readers.values():
@@ -176,7 +176,7 @@ class Session:
         """
         path = ref if isinstance(ref, Path) and ref.is_absolute() else self.settings.run_path(str(ref), also)
         if path not in self._runs:
-            from pytest_retrieval_eval.collection.run import Run
+            from pytest_retrieval_eval.collection.runs.run import Run
 
             self._runs[path] = Run.read(path)
             if ref in self.settings.runs:
@@ -258,7 +258,7 @@ class Session:
 
     def stage_spans(self, anchors: Anchors) -> StagedFile | None:
         """Write the file of gold spans with the moved ones beside, to be put in place; None where none moved."""
-        from pytest_retrieval_eval.collection.respan import rewritten
+        from pytest_retrieval_eval.collection.spans.respan import rewritten
 
         target = anchors.spans.source
         content, changed = rewritten(anchors, target)

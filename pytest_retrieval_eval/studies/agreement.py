@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pytest_retrieval_eval.collection.files import PathLike
+from pytest_retrieval_eval.collection.formats.files import PathLike
 from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.errors import DataError, GateError, SettingsError
 from pytest_retrieval_eval.stats import Interval, wilson

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pytest_retrieval_eval.collection.former import refuse_former_texts
 from pytest_retrieval_eval.collection.hints import FEW, id_hint
-from pytest_retrieval_eval.collection.stale import current_spans
+from pytest_retrieval_eval.collection.spans.former import refuse_former_texts
+from pytest_retrieval_eval.collection.spans.stale import current_spans
 from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean
 from pytest_retrieval_eval.measures.evaluate import evaluate
 from pytest_retrieval_eval.measures.evidence import RANKS, SPANS
@@ -27,8 +27,8 @@ from pytest_retrieval_eval.wording import both_ends
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
-    from pytest_retrieval_eval.collection.run import Run
-    from pytest_retrieval_eval.collection.spans import Spans
+    from pytest_retrieval_eval.collection.runs.run import Run
+    from pytest_retrieval_eval.collection.spans.spans import Spans
     from pytest_retrieval_eval.measures.evaluate import Evaluation
     from pytest_retrieval_eval.measures.scores import Scores
 

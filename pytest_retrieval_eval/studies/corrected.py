@@ -14,7 +14,7 @@ from pytest_retrieval_eval.stats import Interval, bootstrap_mean
 from pytest_retrieval_eval.studies.agreement import Labels, Pair, grades_of, weights_of
 
 if TYPE_CHECKING:
-    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.runs.run import Run
 
 
 @dataclass(frozen=True, slots=True)

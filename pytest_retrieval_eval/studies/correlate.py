@@ -29,7 +29,7 @@ from pytest_retrieval_eval.studies.systems import compare_rankings
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
     from pytest_retrieval_eval.collection.qrels import Qrels
-    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.runs.run import Run
 
 MEASURES = ("map", "mrr", "ndcg", "precision", "recall", "hit")
 """Cut at k."""

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Literal
 from pytest_retrieval_eval.errors import GateError, SettingsError
 from pytest_retrieval_eval.labels.scorable import scorable
 from pytest_retrieval_eval.labels.texts import pool_of
-from pytest_retrieval_eval.readers.cache import CachedReader
 from pytest_retrieval_eval.readers.config import reader_from
 from pytest_retrieval_eval.readers.reading import Item, Passage, Reader, Reading, read_all
+from pytest_retrieval_eval.readers.readings.cache import CachedReader
+from pytest_retrieval_eval.readers.readings.store import ReadingCache
 from pytest_retrieval_eval.readers.session import LOCAL
-from pytest_retrieval_eval.readers.store import ReadingCache
 from pytest_retrieval_eval.studies.memory import peak_above
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
-    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.runs.run import Run
 
 Level = Literal["document", "query", "fusion", "concatenation", "end to end", "closed book"]
 MAX_QUERIES = 20

@@ -28,7 +28,7 @@ from pytest_retrieval_eval.studies.systems import (
 )
 
 if TYPE_CHECKING:
-    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.runs.run import Run
 
 
 @dataclass(frozen=True, slots=True)

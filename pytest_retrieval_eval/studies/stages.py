@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pytest_retrieval_eval.collection.stages import Stages
+from pytest_retrieval_eval.collection.runs.stages import Stages
 from pytest_retrieval_eval.errors import GateError, MeasureError
 from pytest_retrieval_eval.measures import registry
 from pytest_retrieval_eval.measures.evaluate import Evaluation, evaluate
@@ -31,7 +31,7 @@ from pytest_retrieval_eval.stats.tolerance import TOLERANCE
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
-    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.runs.run import Run
 
 DEFAULT = ("recall@10", "ndcg@10", "mrr@10")
 _LEVEL = 0.95

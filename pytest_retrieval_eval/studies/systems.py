@@ -17,7 +17,7 @@ from pytest_retrieval_eval.stats import TOLERANCE, kendall_tau_b, mean, spearman
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.qrels import Qrels
-    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.runs.run import Run
 
 Runs: TypeAlias = "Mapping[str, Run] | Sequence[Run]"
 

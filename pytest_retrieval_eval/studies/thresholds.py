@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from pytest_retrieval_eval.collection.dataset import Dataset
-    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.runs.run import Run
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ import sqlite3
 import pytest
 from readers_support import IDENTITY, items
 
-from pytest_retrieval_eval.readers.cache import CachedReader, ReadingCache
 from pytest_retrieval_eval.readers.config import reader_from, shapes_from
-from pytest_retrieval_eval.readers.kept import Kept
 from pytest_retrieval_eval.readers.reading import Reading, identity_digest, item_key
-from pytest_retrieval_eval.readers.selfcheck import alone
+from pytest_retrieval_eval.readers.readings.cache import CachedReader, ReadingCache
+from pytest_retrieval_eval.readers.readings.kept import Kept
+from pytest_retrieval_eval.readers.readings.selfcheck import alone
 from pytest_retrieval_eval.settings import CACHE
 
 DIGEST = identity_digest(IDENTITY)

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from pytest_retrieval_eval.cli import main
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.gates.verdict import Verdict
 
 

@@ -14,7 +14,7 @@ from support import testdata
 
 from pytest_retrieval_eval.cli.inputs import parse_where, split_measures
 from pytest_retrieval_eval.collection.qrels import Qrels
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.measures.evaluate import evaluate
 
 

@@ -9,8 +9,8 @@ import pytest
 from fakeserver import FakeServer, fails, says
 
 from pytest_retrieval_eval.collection.dataset import Dataset
-from pytest_retrieval_eval.collection.hits import Hit
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.hits import Hit
+from pytest_retrieval_eval.collection.runs.run import Run
 
 TEXTS = {"refunds": "Refunds take 14 days.", "badges": "A lost badge is blocked.", "parking": "Parking is free."}
 SAID = {"refunds": "When is my money back?", "badges": "Is a lost badge blocked?", "parking": "What does the car cost?"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
 
 SEARCH = "def search(text):\n    return [(text.split()[-1], 2.0), ('z', 1.0)]\n"
 

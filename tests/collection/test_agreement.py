@@ -9,10 +9,10 @@ import pytest
 from gates_support import MemoryBench
 
 from pytest_retrieval_eval import Chunk, Chunks, Corpus, DataError, Dataset, Run, Traces, evaluate, spans_to_qrels
-from pytest_retrieval_eval.collection.extents import extents, with_offsets
-from pytest_retrieval_eval.collection.hits import Hit
-from pytest_retrieval_eval.collection.retrieve import from_retriever
-from pytest_retrieval_eval.collection.spans import Spans
+from pytest_retrieval_eval.collection.runs.hits import Hit
+from pytest_retrieval_eval.collection.runs.retrieve import from_retriever
+from pytest_retrieval_eval.collection.spans.extents import extents, with_offsets
+from pytest_retrieval_eval.collection.spans.spans import Spans
 
 LINES = [f"Rückgabe {n}: Für Größe {n} zahlen wir den Preis {n} binnen {n + 9} Tagen zurück 🙂." for n in range(40)]
 TEXT = "\r\n".join(LINES)

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_retrieval_eval import Span, Spans
-from pytest_retrieval_eval.collection.anchors import _common_subsequences, check_spans
 from pytest_retrieval_eval.collection.dataset import Corpus
-from pytest_retrieval_eval.collection.spanrows import text_hash
+from pytest_retrieval_eval.collection.spans.anchors import _common_subsequences, check_spans
+from pytest_retrieval_eval.collection.spans.spanrows import text_hash
 
 OLD = "Refunds take 14 days. Returns are free for members. The desk opens at nine, and at ten on Mondays."
 GOLD = "Returns are free for members."

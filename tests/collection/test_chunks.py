@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_retrieval_eval import Chunk, Chunks, DataError, Dataset
-from pytest_retrieval_eval.collection.hits import Hit, read_hits
+from pytest_retrieval_eval.collection.runs.hits import Hit, read_hits
 
 TABLE = {"a#1": Chunk("a", 0, 4, "🙂 one"), "b#1": Chunk("b"), "a#2": Chunk("a", 7, 7)}
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from pytest_retrieval_eval.collection import dataset as dataset_module
-from pytest_retrieval_eval.collection.chunks import Chunk
 from pytest_retrieval_eval.collection.dataset import Corpus, Dataset, Document
-from pytest_retrieval_eval.collection.files import digest
+from pytest_retrieval_eval.collection.formats.files import digest
 from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.collection.queries import Queries
+from pytest_retrieval_eval.collection.spans.chunks import Chunk
 from pytest_retrieval_eval.errors import DataError
 
 QUERIES = '{"_id": "q1", "text": "refund?"}\n{"_id": "q2", "text": "price?"}\n'

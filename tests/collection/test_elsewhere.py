@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from pytest_retrieval_eval.collection.elsewhere import run_of_bytes
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.elsewhere import run_of_bytes
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.errors import DataError
 from pytest_retrieval_eval.settings import is_url
 

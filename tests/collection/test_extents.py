@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_retrieval_eval import Chunk, Chunks, DataError, Run
-from pytest_retrieval_eval.collection.extents import extents
-from pytest_retrieval_eval.collection.hits import Hit
+from pytest_retrieval_eval.collection.runs.hits import Hit
+from pytest_retrieval_eval.collection.spans.extents import extents
 
 TABLE = Chunks.of({"a#1": Chunk("a", 0, 10), "a#2": Chunk("a", 10, 25), "b#1": Chunk("b", 0, 8), "c#1": Chunk("c")})
 

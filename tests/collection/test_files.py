@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_retrieval_eval.collection import files
+from pytest_retrieval_eval.collection.formats import files
 from pytest_retrieval_eval.errors import DataError, SettingsError
 
 ENDINGS = ["", ".gz", ".zst", ".bz2", ".xz"]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_retrieval_eval import DataError, Run, fuse
-from pytest_retrieval_eval.collection.hits import Hit
+from pytest_retrieval_eval.collection.runs.hits import Hit
 
 DOCS = st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8)
 law = settings(max_examples=50, deadline=None)

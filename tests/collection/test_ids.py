@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_retrieval_eval.collection.ids import Ids
-from pytest_retrieval_eval.collection.keys import PairTable, descending, pair_keys, same_bytes, scramble
+from pytest_retrieval_eval.collection.formats.ids import Ids
+from pytest_retrieval_eval.collection.formats.keys import PairTable, descending, pair_keys, same_bytes, scramble
 from pytest_retrieval_eval.errors import DataError
 
 texts = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=30), max_size=30)

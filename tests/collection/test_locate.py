@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from pytest_retrieval_eval import Chunk, Chunks, DataError, Dataset, Run
 from pytest_retrieval_eval.collection.dataset import Corpus
-from pytest_retrieval_eval.collection.extents import extents
-from pytest_retrieval_eval.collection.locate import Place, Source, locate, plain
+from pytest_retrieval_eval.collection.spans.extents import extents
+from pytest_retrieval_eval.collection.spans.locate import Place, Source, locate, plain
 
 WORDS = ["refund", "naïve", "Café", "Zürich", "straße", "東京", "한국어", "🙂", "office", "the", "a", "Ångström"]
 

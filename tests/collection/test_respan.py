@@ -7,10 +7,10 @@ import gzip
 import pytest
 
 from pytest_retrieval_eval import DataError, Spans
-from pytest_retrieval_eval.collection.anchors import check_spans
 from pytest_retrieval_eval.collection.dataset import Corpus
-from pytest_retrieval_eval.collection.respan import rewrite, rewritten
-from pytest_retrieval_eval.collection.spanrows import text_hash
+from pytest_retrieval_eval.collection.spans.anchors import check_spans
+from pytest_retrieval_eval.collection.spans.respan import rewrite, rewritten
+from pytest_retrieval_eval.collection.spans.spanrows import text_hash
 
 NEW = "New: Refunds take 14 days. Ask at the desk."
 CORPUS = Corpus.of({"d": NEW, "e": "Café opens"})

@@ -20,10 +20,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_retrieval_eval.collection.dataset import Corpus
-from pytest_retrieval_eval.collection.hits import Hit, read_hits
 from pytest_retrieval_eval.collection.queries import Queries
-from pytest_retrieval_eval.collection.retrieve import from_retriever
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.hits import Hit, read_hits
+from pytest_retrieval_eval.collection.runs.retrieve import from_retriever
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.errors import DataError, SettingsError
 
 QUERIES = {"q1": "one", "q2": "two", "q3": "three"}

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from slowrun import check
 
-from pytest_retrieval_eval.collection.hits import Hit
 from pytest_retrieval_eval.collection.qrels import Qrels
-from pytest_retrieval_eval.collection.run import Ranking, Run
+from pytest_retrieval_eval.collection.runs.hits import Hit
+from pytest_retrieval_eval.collection.runs.run import Ranking, Run
 from pytest_retrieval_eval.errors import DataError
 
 ids = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12) | st.integers(0, 99).map(str)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_retrieval_eval.collection.dataset import Document
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.errors import DataError
 
 RUN = Run.of({"q1": ["a", "b"], "q2": ["a"]}, depth=2)

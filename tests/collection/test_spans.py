@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_retrieval_eval import DataError, Span, Spans
-from pytest_retrieval_eval.collection.spanrows import text_hash
+from pytest_retrieval_eval.collection.spans.spanrows import text_hash
 
 ROWS = [
     {"query_id": "q1", "doc_id": "guide", "start": 3, "end": 9, "text": "refund", "grade": 2},

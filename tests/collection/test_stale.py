@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_retrieval_eval import Dataset, GateError, Span
-from pytest_retrieval_eval.collection.stale import current_spans
+from pytest_retrieval_eval.collection.spans.stale import current_spans
 
 OLD = "Refunds take 14 days. Returns are free for members."
 

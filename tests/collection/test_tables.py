@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from support import ROOT
 
 from pytest_retrieval_eval.collection.qrels import Qrels
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.errors import DataError
 
 pa = pytest.importorskip("pyarrow")

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from slowrun import check
 from support import testdata
 
-from pytest_retrieval_eval.collection import ids as ids_module
-from pytest_retrieval_eval.collection import treclines
-from pytest_retrieval_eval.collection.decimals import LEADING, NotANumber, parse_decimals
+from pytest_retrieval_eval.collection.formats import ids as ids_module
+from pytest_retrieval_eval.collection.formats.decimals import LEADING, NotANumber, parse_decimals
 from pytest_retrieval_eval.collection.qrels import Qrels
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs import treclines
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.errors import DataError
 
 # --- numbers --------------------------------------------------------------------------------------

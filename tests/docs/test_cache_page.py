@@ -11,9 +11,9 @@ from readers_support import items
 from support import ROOT
 
 from pytest_retrieval_eval.cli import main
-from pytest_retrieval_eval.readers.cache import ReadingCache
-from pytest_retrieval_eval.readers.kept import Kept
 from pytest_retrieval_eval.readers.reading import Reading, item_key
+from pytest_retrieval_eval.readers.readings.cache import ReadingCache
+from pytest_retrieval_eval.readers.readings.kept import Kept
 
 PAGE = ROOT / "docs" / "how-to" / "cache.md"
 TEXT = PAGE.read_text(encoding="utf-8")

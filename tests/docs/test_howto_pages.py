@@ -15,7 +15,7 @@ from support import QRELS, ROOT, TEXTS
 from pytest_retrieval_eval.gates.imported import import_made
 from pytest_retrieval_eval.labels.judging.judge import Pair
 from pytest_retrieval_eval.readers.config import reader_from
-from pytest_retrieval_eval.readers.store import MODES
+from pytest_retrieval_eval.readers.readings.store import MODES
 
 
 @pytest.mark.parametrize(

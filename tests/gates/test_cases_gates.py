@@ -6,7 +6,7 @@ import pytest
 from gates_support import MemoryBench, hits, one_each
 
 from pytest_retrieval_eval.collection.dataset import Dataset
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.errors import GateError, GateFailure
 from pytest_retrieval_eval.gates.gate import Gate
 from pytest_retrieval_eval.gates.target import baseline

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.collection.qrels import Qrels
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.gates.causes import causes_of_loss, hypergeometric_tail
 from pytest_retrieval_eval.measures.evaluate import evaluate
 

@@ -9,7 +9,7 @@ import pytest
 from gates_support import hits, one_each
 
 from pytest_retrieval_eval.collection.dataset import Dataset
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.gates import baselines
 from pytest_retrieval_eval.gates.baselines import changes_since, provenance, read_baseline

@@ -6,7 +6,7 @@ import unicodedata
 
 from gates_support import MemoryBench
 
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.gates.decide import decide
 from pytest_retrieval_eval.gates.gate import Gate
 

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.errors import GateError
 from pytest_retrieval_eval.gates.baselines import read_baseline
 from pytest_retrieval_eval.gates.gate import Gate

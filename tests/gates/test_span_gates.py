@@ -9,7 +9,7 @@ from gates_support import MemoryBench
 from support import testdata
 
 from pytest_retrieval_eval import Chunk, Chunks, Dataset, GateError, GateFailure, Run, Span, Spans
-from pytest_retrieval_eval.collection.hits import Hit
+from pytest_retrieval_eval.collection.runs.hits import Hit
 from pytest_retrieval_eval.gates.baselines import described_run, provenance
 from pytest_retrieval_eval.gates.verdict import Verdict
 from pytest_retrieval_eval.reports.text import explain

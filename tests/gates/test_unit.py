@@ -9,11 +9,11 @@ from gates_support import MemoryBench
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_retrieval_eval.collection.chunks import Chunk, Chunks
 from pytest_retrieval_eval.collection.dataset import Dataset
-from pytest_retrieval_eval.collection.hits import Hit
 from pytest_retrieval_eval.collection.qrels import Qrels
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.hits import Hit
+from pytest_retrieval_eval.collection.runs.run import Run
+from pytest_retrieval_eval.collection.spans.chunks import Chunk, Chunks
 from pytest_retrieval_eval.errors import DataError, GateError, MeasureError, SettingsError
 from pytest_retrieval_eval.measures.evaluate import evaluate
 from pytest_retrieval_eval.reports.text import explain

@@ -6,14 +6,14 @@ import pytest
 from gates_support import MemoryBench
 
 from pytest_retrieval_eval.collection.dataset import Dataset
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.errors import DataError, GateError, SettingsError
 from pytest_retrieval_eval.labels.answers import answer_score
 from pytest_retrieval_eval.labels.erag import Erag
 from pytest_retrieval_eval.measures.evaluate import evaluate
-from pytest_retrieval_eval.readers.cache import CachedReader, ReadingCache
 from pytest_retrieval_eval.readers.callable_reader import CallableReader
 from pytest_retrieval_eval.readers.reading import Item, Passage, Reading
+from pytest_retrieval_eval.readers.readings.cache import CachedReader, ReadingCache
 from pytest_retrieval_eval.readers.session import behind_cache
 
 QUERIES = {"q1": "how much?", "q2": "where?", "q3": "who?", "q4": "why?", "q5": "where?"}

@@ -9,7 +9,7 @@ from gates_support import MemoryBench
 
 from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.collection.qrels import Qrels
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.errors import DataError, GateError, MeasureError
 from pytest_retrieval_eval.labels import answers
 from pytest_retrieval_eval.labels.contains import Contains

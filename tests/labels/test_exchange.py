@@ -9,7 +9,7 @@ import pytest
 from pytest_retrieval_eval.cli import main
 from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.collection.qrels import Qrels
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.errors import DataError, GateError, SettingsError
 from pytest_retrieval_eval.labels.exchange import (
     check_ids,

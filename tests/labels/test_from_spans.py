@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from support import testdata
 
 from pytest_retrieval_eval import spans_to_qrels
-from pytest_retrieval_eval.collection.chunks import Chunk, Chunks
 from pytest_retrieval_eval.collection.dataset import Dataset
-from pytest_retrieval_eval.collection.hits import Hit
-from pytest_retrieval_eval.collection.run import Run
-from pytest_retrieval_eval.collection.spans import Spans
+from pytest_retrieval_eval.collection.runs.hits import Hit
+from pytest_retrieval_eval.collection.runs.run import Run
+from pytest_retrieval_eval.collection.spans.chunks import Chunk, Chunks
+from pytest_retrieval_eval.collection.spans.spans import Spans
 from pytest_retrieval_eval.errors import DataError, GateError, SettingsError
 from pytest_retrieval_eval.gates.options import Options
 

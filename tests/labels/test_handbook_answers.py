@@ -7,7 +7,7 @@ import json
 from support import ROOT
 
 from pytest_retrieval_eval.collection.dataset import Dataset
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.labels.source import source
 from pytest_retrieval_eval.measures.evaluate import evaluate
 

@@ -7,7 +7,7 @@ from gates_support import Collecting
 
 from pytest_retrieval_eval.collection.dataset import Dataset, Document
 from pytest_retrieval_eval.collection.qrels import Qrels
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.errors import GateError, GateFailure
 from pytest_retrieval_eval.labels.erag import Erag
 from pytest_retrieval_eval.labels.grading import fill_judgments

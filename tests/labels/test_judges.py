@@ -18,10 +18,10 @@ from pytest_retrieval_eval.labels.judging.judge import Graded, Pair, judge_diges
 from pytest_retrieval_eval.labels.judging.judges import CallableJudge, ReaderJudge, ServerJudge, VoteJudge
 from pytest_retrieval_eval.labels.judging.prompts import JudgeExample, JudgePrompt
 from pytest_retrieval_eval.labels.judging.replies import Scale
-from pytest_retrieval_eval.readers.budget import Budget
-from pytest_retrieval_eval.readers.cache import ReadingCache
 from pytest_retrieval_eval.readers.reading import Item, Passage, Reading
-from pytest_retrieval_eval.readers.server import ServerReader
+from pytest_retrieval_eval.readers.readings.cache import ReadingCache
+from pytest_retrieval_eval.readers.services.budget import Budget
+from pytest_retrieval_eval.readers.services.server import ServerReader
 
 DATED = "judge-2024-08-06"
 PAIR = Pair("q1", "d1", "who did it?", "Ann did it.", "Deeds")

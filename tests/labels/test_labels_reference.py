@@ -9,7 +9,7 @@ import pytest
 from gates_support import MemoryBench
 
 from pytest_retrieval_eval import Dataset, GateError, Run, Span
-from pytest_retrieval_eval.collection.hits import Hit
+from pytest_retrieval_eval.collection.runs.hits import Hit
 
 WORDS = ["ant", "bee", "cat", "dog", "eel", "fox"]
 QUERIES = ("q1", "q2", "q3")

@@ -9,7 +9,7 @@ from fakeserver import FakeServer, says
 
 from pytest_retrieval_eval.collection.dataset import Dataset, Document
 from pytest_retrieval_eval.collection.qrels import Qrels
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.errors import GateError, SettingsError
 from pytest_retrieval_eval.labels.grading import fill_judgments
 from pytest_retrieval_eval.labels.judging.judge import Graded
@@ -18,7 +18,7 @@ from pytest_retrieval_eval.labels.judging.replies import Scale
 from pytest_retrieval_eval.labels.judgments import Judgment
 from pytest_retrieval_eval.labels.pool import key_of, plan_of, pool_of
 from pytest_retrieval_eval.measures.evaluate import evaluate
-from pytest_retrieval_eval.readers.budget import Price
+from pytest_retrieval_eval.readers.services.budget import Price
 
 CORPUS = {doc: f"text of {doc}" for doc in "abcdef"}
 QUERIES = {"q1": "one?", "q2": "two?", "q3": {"text": "three?", "unanswerable": True}}

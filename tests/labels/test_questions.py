@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import ROOT
 
-from pytest_retrieval_eval.collection.chunks import Chunk, Chunks
 from pytest_retrieval_eval.collection.dataset import Corpus, Dataset
 from pytest_retrieval_eval.collection.queries import Queries
-from pytest_retrieval_eval.collection.spans import Spans
+from pytest_retrieval_eval.collection.spans.chunks import Chunk, Chunks
+from pytest_retrieval_eval.collection.spans.spans import Spans
 from pytest_retrieval_eval.errors import DataError, GateError, SettingsError
 from pytest_retrieval_eval.labels.questions.folder import save
 from pytest_retrieval_eval.labels.questions.overlap import shared, word_overlap, words

@@ -7,11 +7,11 @@ import json
 import pytest
 from gates_support import MemoryBench
 
-from pytest_retrieval_eval.collection.chunks import Chunk, Chunks
 from pytest_retrieval_eval.collection.dataset import Dataset, Document
-from pytest_retrieval_eval.collection.hits import Hit
 from pytest_retrieval_eval.collection.qrels import Qrels
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.hits import Hit
+from pytest_retrieval_eval.collection.runs.run import Run
+from pytest_retrieval_eval.collection.spans.chunks import Chunk, Chunks
 from pytest_retrieval_eval.errors import GateError, GateFailure, SettingsError
 from pytest_retrieval_eval.gates.decide import decide
 from pytest_retrieval_eval.gates.gate import Gate

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_retrieval_eval import DataError, Dataset, GateError, Qrels, Queries, Run, evaluate
-from pytest_retrieval_eval.collection.chunks import Chunks
 from pytest_retrieval_eval.collection.dataset import Corpus
-from pytest_retrieval_eval.collection.hits import Hit
+from pytest_retrieval_eval.collection.runs.hits import Hit
+from pytest_retrieval_eval.collection.spans.chunks import Chunks
 
 ROLES = ["staff", "hr", "board"]
 DOCS = "abcdef"

@@ -13,7 +13,7 @@ import pytest
 from support import DATA, testdata
 
 from pytest_retrieval_eval.collection.qrels import Qrels
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.measures import registry
 from pytest_retrieval_eval.measures.evaluate import Evaluation, evaluate
 from pytest_retrieval_eval.measures.evidence import Evidence, Given

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pytest_retrieval_eval.collection.qrels import Qrels
 from pytest_retrieval_eval.collection.queries import Queries
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.errors import DataError, GateError, MeasureError
 from pytest_retrieval_eval.measures import registry
 from pytest_retrieval_eval.measures.evaluate import Evaluation, QueryCounts, Short, evaluate

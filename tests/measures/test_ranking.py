@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_retrieval_eval.collection.qrels import Qrels
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.errors import DataError, MeasureError
 from pytest_retrieval_eval.measures import registry
 from pytest_retrieval_eval.measures.evaluate import Evaluation, evaluate

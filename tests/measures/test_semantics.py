@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pytest_retrieval_eval.collection.qrels import Qrels
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.errors import DataError, GateError
 from pytest_retrieval_eval.measures.evaluate import evaluate
 

@@ -14,7 +14,7 @@ from spans_reference import Reference
 from support import testdata
 
 from pytest_retrieval_eval import Chunk, Chunks, Qrels, Run, Span, Spans, evaluate
-from pytest_retrieval_eval.collection.hits import Hit
+from pytest_retrieval_eval.collection.runs.hits import Hit
 from pytest_retrieval_eval.errors import DataError, GateError, MeasureError
 from pytest_retrieval_eval.measures import registry
 from pytest_retrieval_eval.measures.extending import measure

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.readers.callable_reader import CallableReader
 from pytest_retrieval_eval.readers.reading import identity_digest
 

@@ -56,7 +56,7 @@ def test_the_pairs_are_written_judged_and_then_decided(judged, dist, monkeypatch
     judged.ini("retrieval_baseline = old", "retrieval_baseline_dir =")
     judged.test(TEST.replace('labels="judged"', 'labels="judged", baseline="old"'))
     place = judged.path / "eval/small/baselines/old.run.jsonl.gz"
-    from pytest_retrieval_eval.collection.run import Run
+    from pytest_retrieval_eval.collection.runs.run import Run
 
     Run.read(judged.path / "eval/small/baselines/old.trec").save(place)
     result = judged.run("--retrieval-to-judge=pairs.jsonl", *dist)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.labels.answers import METRICS
 
 TEXTS = {"a": "It takes 14 days.", "b": "It rains.", "c": "Ask in Graz.", "d": "Two weeks."}

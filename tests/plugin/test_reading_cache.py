@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_retrieval_eval.readers.store import MODES
+from pytest_retrieval_eval.readers.readings.store import MODES
 from pytest_retrieval_eval.settings import CACHE, CACHE_MODES, Settings
 
 CONFTEST = """
 import os, pytest
-from pytest_retrieval_eval.readers.cache import CachedReader
+from pytest_retrieval_eval.readers.readings.cache import CachedReader
 from pytest_retrieval_eval.readers.reading import Item, Passage, Reading
 
 LOG = {log!r}

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from pytest_retrieval_eval import Run
-from pytest_retrieval_eval.collection.files import BOM
+from pytest_retrieval_eval.collection.formats.files import BOM
 
 OLD = "Refunds take 14 days. Returns are free for members."
 NEW = "Since May: " + OLD

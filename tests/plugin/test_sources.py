@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support import HITS, QRELS, TEXTS
 
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
 
 GATE = "def test_it(recall_at, baseline):\n    assert recall_at(2) >= baseline\n"
 

@@ -27,11 +27,17 @@ from readers_support import (
 )
 
 from pytest_retrieval_eval.errors import DataError, GateError, SettingsError
-from pytest_retrieval_eval.readers import sqlitefile, store
-from pytest_retrieval_eval.readers.cache import CachedReader, CacheMissError, Counters, ReadingCache, summary_line
-from pytest_retrieval_eval.readers.kept import Kept
 from pytest_retrieval_eval.readers.process import is_gone, process_mark
 from pytest_retrieval_eval.readers.reading import Item, Passage, Reading, item_key
+from pytest_retrieval_eval.readers.readings import sqlitefile, store
+from pytest_retrieval_eval.readers.readings.cache import (
+    CachedReader,
+    CacheMissError,
+    Counters,
+    ReadingCache,
+    summary_line,
+)
+from pytest_retrieval_eval.readers.readings.kept import Kept
 from pytest_retrieval_eval.readers.seat import SeatedReader
 
 

@@ -15,9 +15,9 @@ import pytest
 from fakeserver import CUT, HANG, SHORT, TRUNCATED, FakeServer, Reply, fails, says
 
 from pytest_retrieval_eval.errors import DataError, SettingsError
-from pytest_retrieval_eval.readers.budget import Budget, Price
-from pytest_retrieval_eval.readers.calls import Call, Engine
-from pytest_retrieval_eval.readers.pace import Bucket
+from pytest_retrieval_eval.readers.services.budget import Budget, Price
+from pytest_retrieval_eval.readers.services.calls import Call, Engine
+from pytest_retrieval_eval.readers.services.pace import Bucket
 
 KEY = "sk-test-0123456789"
 
@@ -329,7 +329,7 @@ def test_a_cost_without_a_price_is_refused():
 def test_processes_that_count_at_once_count_right(tmp_path):
     path = tmp_path / "budget"
     code = f"""
-from pytest_retrieval_eval.readers.budget import Budget
+from pytest_retrieval_eval.readers.services.budget import Budget
 
 budget, made = Budget(calls=150, tokens=10**6, path={str(path)!r}), 0
 for _ in range(100):
@@ -422,7 +422,7 @@ def test_an_error_in_an_encoding_that_is_none_is_an_error(charset):
 
 
 def test_a_body_without_end_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr("pytest_retrieval_eval.readers.calls._LARGEST", 2**20)
+    monkeypatch.setattr("pytest_retrieval_eval.readers.services.calls._LARGEST", 2**20)
     bomb = Reply(raw=gzip.compress(b" " * 2**24), headers={"Content-Encoding": "gzip"})
     with FakeServer([bomb]) as server:
         answers, _ = run(server, [call()])

@@ -14,10 +14,10 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from pytest_retrieval_eval.errors import SettingsError
 from pytest_retrieval_eval.readers.absent import AbsentReaderError
-from pytest_retrieval_eval.readers.fid import FidReader
-from pytest_retrieval_eval.readers.plan import Shapes
+from pytest_retrieval_eval.readers.models.fid import FidReader
+from pytest_retrieval_eval.readers.models.plan import Shapes
+from pytest_retrieval_eval.readers.models.transformers_reader import CausalReader, Seq2seqReader
 from pytest_retrieval_eval.readers.reading import Item, Passage, identity_digest
-from pytest_retrieval_eval.readers.transformers_reader import CausalReader, Seq2seqReader
 
 pytestmark = pytest.mark.model
 NEW = 10

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_retrieval_eval.errors import SettingsError
-from pytest_retrieval_eval.readers.plan import Plan, Shapes, is_out_of_memory
+from pytest_retrieval_eval.readers.models.plan import Plan, Shapes, is_out_of_memory
 
 LENGTHS = st.lists(st.integers(0, 300), max_size=60)
 SHAPES = st.builds(

@@ -7,11 +7,11 @@ import copy
 import pytest
 from reader_models import items, t5, texts, tokenizer
 
-from pytest_retrieval_eval.readers.cache import CachedReader
-from pytest_retrieval_eval.readers.fid import FidReader
-from pytest_retrieval_eval.readers.plan import Shapes
-from pytest_retrieval_eval.readers.store import ReadingCache
-from pytest_retrieval_eval.readers.transformers_reader import Seq2seqReader
+from pytest_retrieval_eval.readers.models.fid import FidReader
+from pytest_retrieval_eval.readers.models.plan import Shapes
+from pytest_retrieval_eval.readers.models.transformers_reader import Seq2seqReader
+from pytest_retrieval_eval.readers.readings.cache import CachedReader
+from pytest_retrieval_eval.readers.readings.store import ReadingCache
 
 pytestmark = pytest.mark.model
 

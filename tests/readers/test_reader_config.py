@@ -12,12 +12,12 @@ from pytest_retrieval_eval.errors import SettingsError
 from pytest_retrieval_eval.readers.absent import AbsentReaderError
 from pytest_retrieval_eval.readers.callable_reader import CallableReader
 from pytest_retrieval_eval.readers.config import reader_from
-from pytest_retrieval_eval.readers.fid import FidReader
-from pytest_retrieval_eval.readers.plan import Shapes
+from pytest_retrieval_eval.readers.models.fid import FidReader
+from pytest_retrieval_eval.readers.models.plan import Shapes
+from pytest_retrieval_eval.readers.models.transformers_reader import CausalReader, Seq2seqReader
 from pytest_retrieval_eval.readers.reading import Item, Passage
-from pytest_retrieval_eval.readers.server import ServerReader
+from pytest_retrieval_eval.readers.services.server import ServerReader
 from pytest_retrieval_eval.readers.session import key_of
-from pytest_retrieval_eval.readers.transformers_reader import CausalReader, Seq2seqReader
 
 
 def answer(query, texts):

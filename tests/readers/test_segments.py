@@ -12,11 +12,11 @@ from readers_support import IDENTITY, Counting, items, texts
 from pytest_retrieval_eval.errors import DataError, GateError
 from pytest_retrieval_eval.readers import session
 from pytest_retrieval_eval.readers.absent import AbsentReaderError
-from pytest_retrieval_eval.readers.cache import CachedReader, CacheMissError, ReadingCache
-from pytest_retrieval_eval.readers.kept import Kept, to_text
 from pytest_retrieval_eval.readers.reading import Reading, item_key
-from pytest_retrieval_eval.readers.segments import Pulled, Pushed, pull, push
-from pytest_retrieval_eval.readers.selfcheck import selfcheck
+from pytest_retrieval_eval.readers.readings.cache import CachedReader, CacheMissError, ReadingCache
+from pytest_retrieval_eval.readers.readings.kept import Kept, to_text
+from pytest_retrieval_eval.readers.readings.segments import Pulled, Pushed, pull, push
+from pytest_retrieval_eval.readers.readings.selfcheck import selfcheck
 
 pytest.importorskip("fsspec")
 

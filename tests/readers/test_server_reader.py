@@ -14,9 +14,9 @@ import pytest
 from fakeserver import CUT, HANG, FakeServer, Reply, fails, says
 
 from pytest_retrieval_eval.errors import SettingsError
-from pytest_retrieval_eval.readers.budget import Budget
 from pytest_retrieval_eval.readers.reading import Item, Passage, identity_digest, item_key
-from pytest_retrieval_eval.readers.server import ServerReader
+from pytest_retrieval_eval.readers.services.budget import Budget
+from pytest_retrieval_eval.readers.services.server import ServerReader
 
 ITEM = Item("who did it?", (Passage("Ann did it.", "Deeds"),))
 DATED = "m-2024-08-06"
@@ -297,9 +297,9 @@ def test_readings_that_are_left_ask_no_more():
 
 CLIENT = """
 import sys
-from pytest_retrieval_eval.readers.cache import CachedReader, ReadingCache
+from pytest_retrieval_eval.readers.readings.cache import CachedReader, ReadingCache
 from pytest_retrieval_eval.readers.reading import Item
-from pytest_retrieval_eval.readers.server import ServerReader
+from pytest_retrieval_eval.readers.services.server import ServerReader
 
 url, path = sys.argv[1:]
 with ReadingCache(path, lease=1.0) as cache:

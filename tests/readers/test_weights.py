@@ -7,8 +7,8 @@ import time
 import pytest
 
 from pytest_retrieval_eval.errors import SettingsError
-from pytest_retrieval_eval.readers import weights
 from pytest_retrieval_eval.readers.absent import AbsentReaderError
+from pytest_retrieval_eval.readers.models import weights
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_retrieval_eval.collection.dataset import Dataset
 from pytest_retrieval_eval.collection.qrels import Qrels
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.errors import GateError, MeasureError, SettingsError
 from pytest_retrieval_eval.readers.reading import Reading
 from pytest_retrieval_eval.reports.studies import correlation_text
@@ -281,8 +281,8 @@ def test_the_chart_is_an_svg_that_needs_nothing_else(tmp_path):
 @pytest.mark.model
 def test_fusion_and_one_prompt_share_their_labels_and_differ_in_their_answers():
     models = pytest.importorskip("reader_models")
-    from pytest_retrieval_eval.readers.fid import FidReader
-    from pytest_retrieval_eval.readers.transformers_reader import Seq2seqReader
+    from pytest_retrieval_eval.readers.models.fid import FidReader
+    from pytest_retrieval_eval.readers.models.transformers_reader import Seq2seqReader
 
     generator = np.random.default_rng(0)
     words = models.WORDS

@@ -8,12 +8,12 @@ import sys
 import pytest
 
 from pytest_retrieval_eval.collection.dataset import Dataset
-from pytest_retrieval_eval.collection.run import Run
+from pytest_retrieval_eval.collection.runs.run import Run
 from pytest_retrieval_eval.errors import GateError, SettingsError
-from pytest_retrieval_eval.readers.cache import CachedReader
 from pytest_retrieval_eval.readers.callable_reader import CallableReader
 from pytest_retrieval_eval.readers.reading import Reading
-from pytest_retrieval_eval.readers.store import ReadingCache
+from pytest_retrieval_eval.readers.readings.cache import CachedReader
+from pytest_retrieval_eval.readers.readings.store import ReadingCache
 from pytest_retrieval_eval.reports.studies import efficiency_text
 from pytest_retrieval_eval.studies.efficiency import efficiency
 

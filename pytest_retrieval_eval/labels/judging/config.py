@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_retrieval_eval.collection.files import excerpt
+from pytest_retrieval_eval.collection.formats.files import excerpt
 from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean, raised
 from pytest_retrieval_eval.labels.judging.judge import Judge
 from pytest_retrieval_eval.labels.judging.judges import ServerJudge, VoteJudge
 from pytest_retrieval_eval.labels.judging.prompts import JudgeExample, JudgePrompt
 from pytest_retrieval_eval.labels.judging.replies import Scale
-from pytest_retrieval_eval.readers.cache import ReadingCache
 from pytest_retrieval_eval.readers.config import check_keys, check_new_kind, parameters, server_arguments
-from pytest_retrieval_eval.readers.server import ServerReader
+from pytest_retrieval_eval.readers.readings.cache import ReadingCache
+from pytest_retrieval_eval.readers.services.server import ServerReader
 
 
 def judge_from(settings: Mapping[str, object], *, root: Path | None = None, cache: ReadingCache | None = None) -> Judge:

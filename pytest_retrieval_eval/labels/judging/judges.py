@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from pytest_retrieval_eval.collection.files import excerpt
+from pytest_retrieval_eval.collection.formats.files import excerpt
 from pytest_retrieval_eval.errors import GateError, SettingsError, raised
 from pytest_retrieval_eval.labels.judging.judge import Graded, Judge, Pair
 from pytest_retrieval_eval.labels.judging.prompts import JudgePrompt, in_words
 from pytest_retrieval_eval.labels.judging.replies import PARSER_VERSION, Parsed, Scale, checked, parse
-from pytest_retrieval_eval.readers.cache import CachedReader, ReadingCache
 from pytest_retrieval_eval.readers.reading import Item, Passage, Reader, Reading
-from pytest_retrieval_eval.readers.server import ServerReader, check_whole
+from pytest_retrieval_eval.readers.readings.cache import CachedReader, ReadingCache
+from pytest_retrieval_eval.readers.services.server import ServerReader, check_whole
 
 # What names the weights of a local reader's model in its identity.
 _PINNING = ("files", "revision", "weights")
@@ -29,7 +29,8 @@ class ServerJudge:
     revision), or ``weights`` the digest of the weights behind it, or ``pin`` True: you vouch that the name always means
     the same model. ``structured`` asks the service to hold its replies to a JSON Schema, where it can. With a
     ``cache`` the raw replies are kept. ``document_chars`` cuts documents, in characters. The further settings are those
-    of :class:`~pytest_retrieval_eval.readers.server.ServerReader`; ``max_tokens`` (of a reply) is 512 unless given.
+    of :class:`~pytest_retrieval_eval.readers.services.server.ServerReader`; ``max_tokens`` (of a reply) is 512 unless
+    given.
     What cannot be meant is a SettingsError; a pair whose reply gives no grade is no error: its grade is None, with why.
 
     >>> from pytest_retrieval_eval import Pair, ServerJudge

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 
-from pytest_retrieval_eval.collection.files import decode, read_bytes
+from pytest_retrieval_eval.collection.formats.files import decode, read_bytes
 from pytest_retrieval_eval.errors import SettingsError, did_you_mean
 from pytest_retrieval_eval.labels.judging.replies import Scale
 from pytest_retrieval_eval.readers import templates

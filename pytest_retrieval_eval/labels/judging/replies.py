@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pytest_retrieval_eval.collection.files import excerpt
+from pytest_retrieval_eval.collection.formats.files import excerpt
 from pytest_retrieval_eval.errors import SettingsError
 
 PARSER_VERSION = 1

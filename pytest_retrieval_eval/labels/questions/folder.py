@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from pytest_retrieval_eval.collection.files import digest, utf8, write_atomically
+from pytest_retrieval_eval.collection.formats.files import digest, utf8, write_atomically
 from pytest_retrieval_eval.errors import DataError
 from pytest_retrieval_eval.labels.questions.written import Questions
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib import resources
 
-from pytest_retrieval_eval.collection.files import decode, read_bytes
+from pytest_retrieval_eval.collection.formats.files import decode, read_bytes
 from pytest_retrieval_eval.labels.judging.prompts import fence, in_words
 from pytest_retrieval_eval.readers import templates
 from pytest_retrieval_eval.readers.reading import Item, Passage

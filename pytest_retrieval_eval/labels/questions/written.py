@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from pytest_retrieval_eval.collection.spans import Span, Spans
+from pytest_retrieval_eval.collection.spans.spans import Span, Spans
 from pytest_retrieval_eval.errors import GateError, SettingsError
 from pytest_retrieval_eval.labels.judging.prompts import in_words
 from pytest_retrieval_eval.labels.questions.overlap import points_at, shared, word_overlap
@@ -16,8 +16,8 @@ from pytest_retrieval_eval.labels.questions.prompts import QuestionPrompt, quest
 from pytest_retrieval_eval.readers.reading import Item, Passage, Reader, Reading
 
 if TYPE_CHECKING:
-    from pytest_retrieval_eval.collection.chunks import Chunks
     from pytest_retrieval_eval.collection.dataset import Corpus
+    from pytest_retrieval_eval.collection.spans.chunks import Chunks
 
 MAX_OVERLAP = 0.5
 REWRITES = 2

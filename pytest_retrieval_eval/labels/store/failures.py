@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from pytest_retrieval_eval.collection.files import excerpt, json_id
+from pytest_retrieval_eval.collection.formats.files import excerpt, json_id
 from pytest_retrieval_eval.errors import DataError
 from pytest_retrieval_eval.labels.store.rows import Key, check_hash, to_line
 

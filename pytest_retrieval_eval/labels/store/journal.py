@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_retrieval_eval.collection.files import PathLike, locked, read_bytes, utf8
+from pytest_retrieval_eval.collection.formats.files import PathLike, locked, read_bytes, utf8
 from pytest_retrieval_eval.errors import DataError
 
 SIDE = ".index"

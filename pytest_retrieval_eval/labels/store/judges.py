@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_retrieval_eval.collection.files import excerpt, json_document, utf8, write_atomically
+from pytest_retrieval_eval.collection.formats.files import excerpt, json_document, utf8, write_atomically
 from pytest_retrieval_eval.errors import DataError, SettingsError, did_you_mean
 from pytest_retrieval_eval.labels.judging.judge import Judge, judge_digest
 from pytest_retrieval_eval.labels.judging.replies import Scale

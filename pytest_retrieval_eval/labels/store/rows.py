@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from pytest_retrieval_eval.collection.files import PathLike, excerpt, json_id, json_lines, json_number
+from pytest_retrieval_eval.collection.formats.files import PathLike, excerpt, json_id, json_lines, json_number
 from pytest_retrieval_eval.errors import DataError, SettingsError, did_you_mean
 
 Contradictions = Literal["refuse", "first", "max", "median"]

@@ -19,8 +19,8 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
-from pytest_retrieval_eval.collection.files import decode, read_bytes, write_atomically
-from pytest_retrieval_eval.collection.ids import Ids
+from pytest_retrieval_eval.collection.formats.files import decode, read_bytes, write_atomically
+from pytest_retrieval_eval.collection.formats.ids import Ids
 from pytest_retrieval_eval.labels.store.rows import (
     Contradiction,
     Contradictions,
