@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib
 import io
 import itertools
@@ -390,7 +391,7 @@ class TestFailures:
         assert from_retriever(search, {"a": "x"}).errors["a"].startswith("Odd: ")
 
     @pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit, pytest.skip.Exception])
-    def test_what_ends_the_session_ends_it(self, stop):
+    def test_what_ends_the_session_ends_it(self, stop, caplog):
         def search(text):
             raise stop("now")
 
@@ -400,6 +401,8 @@ class TestFailures:
         for retriever in (search, waits):
             with pytest.raises(stop):
                 from_retriever(retriever, QUERIES)
+        gc.collect()
+        assert caplog.text == ""  # no task is left of which nobody heard how it ended
 
 
 class TestAsync:

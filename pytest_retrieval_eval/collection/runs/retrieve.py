@@ -267,6 +267,7 @@ class _Session:
     ) -> None:
         places = asyncio.Semaphore(concurrency)
         stopping = False
+        ends: list[BaseException] = []  # what ends the session, such as an interrupt
 
         async def ask(unit: Unit) -> None:
             async with places:
@@ -279,22 +280,33 @@ class _Session:
                         value = await _collected(value, self._limit)
                     answer = _Answer(self._drawn(value))
                 except asyncio.CancelledError as error:
-                    if stopping:
+                    if stopping or ends:
                         raise
                     answer = _Answer(error=raised(error))  # the retriever cancelled itself
                 except Exception as error:
                     answer = _Answer(error=raised(error))
+                except BaseException as end:
+                    # Out of a task it would leave the loop at once, and the other tasks with nobody to hear them.
+                    ends.append(end)
+                    for task in tasks:
+                        task.cancel()
+                    return
                 self._keep(unit, answer, self._clock() - begin, warm)
                 advance(len(unit))
 
         tasks = [asyncio.ensure_future(ask(unit)) for unit in units]
         try:
             await asyncio.gather(*tasks)
+        except asyncio.CancelledError:
+            if not ends:
+                raise
         finally:
             stopping = True
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+        if ends:
+            raise ends[0]
 
     @property
     def _limit(self) -> int | None:
