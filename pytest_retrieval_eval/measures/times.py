@@ -106,11 +106,13 @@ def timed_queries(given: Given) -> Evidence:
             return
         ids = [labels.query_ids[row] for row in without]
         what, key = ("time", "seconds") if column == "latency" else ("cost", "cost")
-        some = "no query" if len(ids) == len(rows) else f"{len(rows) - len(ids)} of {len(rows)} queries"
+        have = len(rows) - len(ids)
+        some = f"{have} of {len(rows)} queries that count" if have else "none of the queries that count"
         raise GateError(
-            f"{measure}: the {run.called} has a {what} for {some} that count; {len(ids)} "
+            f"{measure}: the {run.called} has a {what} for {some}; {len(ids)} "
             f"{'lacks' if len(ids) == 1 else 'lack'} one ({', '.join(ids[:5])}{', …' if len(ids) > 5 else ''}), and "
-            f"what was not taken is no {what}. Ask the retriever again, or save runs with {key} (*.run.jsonl, not TREC)"
+            f"what was not taken is no {what}. Ask the retriever again, or save runs with {key} (*.run.jsonl, not "
+            "TREC); a baseline keeps them where a gate on them saves it (--retrieval-update=all)"
         )
 
     return Evidence(

@@ -51,7 +51,7 @@ def test_a_baseline_keeps_times_only_for_a_gate_that_reads_them(project):
     project.test(TEST, "test_fast.py")
     result = project.run()
     result.assert_outcomes(passed=2, failed=1)
-    result.stdout.fnmatch_lines(["*has a time for no query that count*"])
+    result.stdout.fnmatch_lines(["*has a time for none of the queries that count*"])
     # The same hits with times are another baseline,
     project.run("--retrieval-update=all").assert_outcomes(passed=3)
     second = place.read_bytes()

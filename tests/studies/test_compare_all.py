@@ -128,7 +128,7 @@ def test_a_failed_query_and_one_without_time_are_errors():
     found = compare_all(dataset, runs, ["recall@1", "latency.p95"], allow_failures=1)
     assert {cell.n for cell in found.cells if cell.measure == "latency.p95"} == {39}
     runs["broken"] = Run.of(lists, name="broken")
-    with pytest.raises(GateError, match=r"broken has a time for no query"):
+    with pytest.raises(GateError, match=r"broken has a time for none of the queries"):
         compare_all(dataset, runs, ["latency.p95"])
 
 
