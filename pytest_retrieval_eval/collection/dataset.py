@@ -7,7 +7,7 @@ import json
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,7 @@ from pytest_retrieval_eval.collection.formats.files import (
 )
 from pytest_retrieval_eval.collection.formats.ids import Ids
 from pytest_retrieval_eval.collection.formats.rows import value_of
+from pytest_retrieval_eval.collection.hints import absent_documents
 from pytest_retrieval_eval.collection.qrels import Judged, Qrels, QrelsBuilder
 from pytest_retrieval_eval.collection.queries import ID_KEYS, Queries, QueriesBuilder, nfc_twins, roles_of
 from pytest_retrieval_eval.collection.spans.chunks import Chunk, Chunks
@@ -49,6 +50,8 @@ _CHUNKS = tuple(f"chunks.{ending}" for ending in ("jsonl", "csv", "tsv", "parque
 _OTHER_LABELS = (*_SPANS, "answers.jsonl")
 _QRELS = (".tsv", ".txt", ".qrels", ".trec", ".jsonl", ".json", ".parquet")
 _DOC_KEYS = ("_id", "doc_id", "id")
+# A file beyond this size is not read through only to say something about it.
+LARGEST_CORPUS = 256 * 1024 * 1024
 # BEIR's corpora begin each line with the id: what is not asked for need not be parsed.
 _LEADING_ID = re.compile(r'\s*\{\s*"_id"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+)\s*[,}]')
 
@@ -118,29 +121,50 @@ class Corpus:
             self._digest = digest(self.path) if self.path is not None else self._digest_of_documents()
         return self._digest
 
+    @property
+    def is_small(self) -> bool:
+        """Whether it may be read through only to say something about it: in memory, or a file of up to 256 MiB."""
+        try:
+            return self.path is None or self.path.stat().st_size <= LARGEST_CORPUS
+        except OSError:
+            return False
+
+    def known_ids(self) -> set[str] | None:
+        """The ids of all documents, in one pass over the file; None of a corpus that is not small.
+
+        >>> Corpus.of({"d1": "Refunds take 14 days."}).known_ids()
+        {'d1'}
+        """
+        if not self.is_small:
+            return None
+        if self.path is None:
+            return {doc_id for doc_id, document in self._documents.items() if document is not None}
+        return {doc_id for doc_id, *_ in self._lines(str(self.path))}
+
     def _scan(self, wanted: set[str]) -> dict[str, Document | None]:
-        path = str(self.path)
         # What the file lacks is remembered as None, so that it is not looked for again.
         found: dict[str, Document | None] = dict.fromkeys(wanted)
         left = set(wanted)
-        for number, line in lines(path):
-            if not line or line.isspace():
-                continue
-            where = f"{path}:{number}"
-            if leading := _LEADING_ID.match(line):
-                doc_id = self._as_id(json_value(leading[1], where), where)
-                if doc_id not in left:
-                    continue
-            row = json_value(line, where, expected="one JSON object in each line")
-            if not isinstance(row, dict):
-                raise DataError(f"{where}: expected one JSON object in each line, found {excerpt(line)}")
-            doc_id = self._as_id(value_of(row, _DOC_KEYS, where, "document"), where)
+        for doc_id, line, where in self._lines(str(self.path)):
             if doc_id in left:
+                row = _row(line, where)
                 found[doc_id] = _document(row, where)
                 left.discard(doc_id)
                 if not left:
                     break
         return found
+
+    def _lines(self, path: str) -> Iterator[tuple[str, str, str]]:
+        """(document id, line, ``file:line``) of every document."""
+        for number, line in lines(path):
+            if not line or line.isspace():
+                continue
+            where = f"{path}:{number}"
+            leading = _LEADING_ID.match(line)
+            value = (
+                json_value(leading[1], where) if leading else value_of(_row(line, where), _DOC_KEYS, where, "document")
+            )
+            yield self._as_id(value, where), line, where
 
     def _as_id(self, value: object, where: str) -> str:
         doc_id = json_id(value, where)
@@ -173,7 +197,7 @@ class Dataset:
     qrels: Qrels
     corpus: Corpus | None = None
     split: str | None = None
-    warnings: tuple[str, ...] = ()
+    _read_with: tuple[str, ...] = field(default=(), repr=False)  # warnings about queries and judgments
     _parts: dict[str, Any] = field(default_factory=dict, repr=False)  # given, or read when they are asked for
     _cache: dict[str, Any] = field(default_factory=dict, init=False, repr=False)  # worked out from the other fields
 
@@ -282,6 +306,14 @@ class Dataset:
         queries = _count(len(self.queries), "query", "queries")
         judgments = _count(len(self.qrels), "judgment", "judgments")
         return f"<Dataset {self.name or self.path or 'in memory'}: {queries}, {judgments}>"
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was found odd in queries and judgments, and against a small corpus, which is read for it once."""
+        if "warnings" not in self._cache:
+            self._cache["warnings"] = (*self._read_with, *absent_documents(self))
+        found: tuple[str, ...] = self._cache["warnings"]
+        return found
 
     @property
     def chunks(self) -> Chunks | None:
@@ -542,6 +574,13 @@ def _count(n: int, one: str, many: str) -> str:
 
 def _some(ids: list[str]) -> str:
     return ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
+
+
+def _row(line: str, where: str) -> dict[str, Any]:
+    row = json_value(line, where, expected="one JSON object in each line")
+    if not isinstance(row, dict):
+        raise DataError(f"{where}: expected one JSON object in each line, found {excerpt(line)}")
+    return row
 
 
 def _document(row: Mapping[str, object], where: str) -> Document:

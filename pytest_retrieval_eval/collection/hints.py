@@ -1,4 +1,4 @@
-"""When ids of two sides do not match: under which change they would, with an example from each."""
+"""When ids of two sides do not match: which they are, and under which change they would, with an example from each."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pytest_retrieval_eval.errors import DataError, did_you_mean
 from pytest_retrieval_eval.wording import counted, shown
 
 if TYPE_CHECKING:
+    from pytest_retrieval_eval.collection.dataset import Dataset
     from pytest_retrieval_eval.collection.qrels import Qrels
     from pytest_retrieval_eval.collection.runs.run import Run
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 # With fewer counted queries a list without any judged document may be chance; with five it is another id
 # scheme.
 FEW = 5
+# With more ids the closest one would take seconds to find.
+_MOST_COMPARED = 20_000
 
 
 def _nfc(text: str) -> str:
@@ -116,6 +120,47 @@ def other_forms(qrels: Qrels, run: Run, most: int = 200) -> str | None:
         f"of the id and counts as not found ({example}): write ids in one form, or read both sides with "
         "normalize_ids=True"
     )
+
+
+def absent_documents(dataset: Dataset) -> list[str]:
+    """A warning about judged documents that a small corpus lacks, while it has most of the others.
+
+    Where it has not even half of them, labels may be on something else, such as chunks; ids of the chunk table are no
+    typing mistakes either. What cannot be read is an error of whoever needs a text or a chunk.
+    """
+    corpus, qrels = dataset.corpus, dataset.qrels
+    if corpus is None or not len(qrels):
+        return []
+    query_of: dict[str, str] = {}
+    for query, doc_id in zip(qrels.query.tolist(), qrels.docs, strict=True):
+        query_of.setdefault(doc_id, qrels.query_ids[query])
+    try:
+        known = corpus.known_ids()
+        missing = [] if known is None else [doc_id for doc_id in query_of if doc_id not in known]
+        if not missing or 2 * len(missing) > len(query_of):
+            return []
+        chunks = dataset.chunks
+    except DataError:
+        return []
+    missing = [doc_id for doc_id in missing if chunks is None or doc_id not in chunks]
+    if known is None or not missing:
+        return []
+    named = ", ".join(f"{_id(doc_id)} ({shown(query_of[doc_id], 40)})" for doc_id in missing[:FEW])
+    more = f" and {len(missing) - FEW:,} more" if len(missing) > FEW else ""
+    what = counted(len(missing), "judged document is", "judged documents are")
+    return [f"{what} not in {corpus.path or 'the corpus'}: {named}{more}{_closest(missing[:FEW], known)}"]
+
+
+def _closest(missing: list[str], known: set[str]) -> str:
+    """The first of the missing ids that is close to a known one, as the tail of a sentence."""
+    if len(known) > _MOST_COMPARED:
+        return ""
+    for doc_id in missing:
+        # Every number is close to some other.
+        near = "" if doc_id.isdigit() else did_you_mean(doc_id, known)
+        if near.startswith("did"):
+            return f"; {near}" if len(missing) == 1 else f"; {_id(doc_id)}: {near}"
+    return ""
 
 
 def _id(text: str) -> str:

@@ -54,6 +54,10 @@ class IrdsCorpus(Corpus):
         """The id of the dataset: what it stands for does not change, and to read all of it would take hours."""
         return self._source
 
+    def known_ids(self) -> set[str] | None:
+        """None: to ask for all ids of a store would take hours, too."""
+        return None
+
     def _scan(self, wanted: set[str]) -> dict[str, Document | None]:
         try:
             rows: Mapping[str, Any] = self._dataset.docs_store().get_many(sorted(wanted))

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
     from pytest_retrieval_eval.collection.queries import Queries
 
-# A corpus beyond this size is not read through only to say whether it changed.
-_LARGEST_CORPUS = 256 * 1024 * 1024
 _GIT_SECONDS = 5
 
 
@@ -237,14 +235,7 @@ def _corpus_digest(dataset: Dataset, candidate: Run) -> str | None:
     if isinstance(said, str):
         return said
     corpus = dataset.corpus
-    if corpus is None:
-        return None
-    try:
-        if corpus.path is not None and corpus.path.stat().st_size > _LARGEST_CORPUS:
-            return None
-    except OSError:
-        return None
-    return dataset.corpus_digest
+    return corpus.digest if corpus is not None and corpus.is_small else None
 
 
 @functools.lru_cache(maxsize=8)

@@ -147,6 +147,54 @@ class TestOddities:
         (folder / "qrels" / "test.tsv").write_text("q1 0 d1 1\nq1 0 d1 1\n")
         assert "repeated" in Dataset.read(folder).warnings[0]
 
+    @pytest.fixture
+    def library(self, tmp_path):
+        """A folder of which the corpus has slugs, snails and moss; the judgments are to be written."""
+        (tmp_path / "qrels").mkdir()
+        corpus = "".join(f'{{"_id": "{doc}", "text": "{doc}"}}\n' for doc in ("slugs", "snails", "moss"))
+        (tmp_path / "corpus.jsonl").write_text(corpus)
+
+        def judged(rows):
+            (tmp_path / "qrels" / "test.tsv").write_text("".join(f"{row}\n" for row in rows))
+            return Dataset.read(tmp_path)
+
+        return judged
+
+    def test_judged_document_that_the_corpus_lacks(self, library, tmp_path):
+        dataset = library(["q1 0 snails 1", "q2 0 slgus 3", "q2 0 moss 1", "q3 0 slgus 0"])
+        said = f"1 judged document is not in {tmp_path / 'corpus.jsonl'}: 'slgus' (q2); did you mean slugs?"
+        assert dataset.warnings == (said,)
+        assert library(["q1 0 snails 1", "q2 0 slugs 3"]).warnings == ()
+
+    def test_several_judged_documents_that_the_corpus_lacks(self):
+        found = Dataset.of(
+            qrels={"q1": ["a", "b", "c", "d", "snails", "slugs", "17"], "q2": ["slgus", "71"]},
+            corpus=dict.fromkeys(["a", "b", "c", "d", "snails", "slugs", "18"], "text"),
+        ).warnings
+        assert found == (
+            "3 judged documents are not in the corpus: '17' (q1), 'slgus' (q2), '71' (q2); "
+            "'slgus': did you mean slugs?",
+        )
+        other = Dataset.of(qrels={"q1": ["a", "b", "xyz"]}, corpus={"a": "text", "b": "text"})
+        assert other.warnings == ("1 judged document is not in the corpus: 'xyz' (q1)",)
+
+    def test_labels_that_are_on_something_else_than_documents(self, library, tmp_path):
+        assert library(["q1 0 slugs#1 1", "q1 0 moss#1 1"]).warnings == ()
+        assert library(["q1 0 slugs#1 1", "q1 0 moss#1 1", "q1 0 moss 1"]).warnings == ()
+        (tmp_path / "chunks.jsonl").write_text('{"chunk_id": "slugs#1", "doc_id": "slugs", "start": 0, "end": 2}\n')
+        assert library(["q1 0 slugs#1 1", "q1 0 moss 1", "q1 0 snails 1"]).warnings == ()
+        (warning,) = library(["q1 0 slugs#1 1", "q1 0 moss 1", "q1 0 snails 1", "q1 0 snials 1"]).warnings
+        assert "'snials' (q1); did you mean snails?" in warning
+
+    def test_a_large_or_damaged_corpus_is_not_looked_into(self, library, tmp_path, monkeypatch):
+        rows = ["q1 0 snails 1", "q2 0 slgus 3", "q2 0 moss 1"]
+        with monkeypatch.context() as patch:
+            patch.setattr("pytest_retrieval_eval.collection.dataset.LARGEST_CORPUS", 10)
+            assert library(rows).warnings == ()
+        with (tmp_path / "corpus.jsonl").open("a") as file:
+            file.write("no document\n")
+        assert library(rows).warnings == ()  # whoever needs a text will say so
+
     def test_two_queries_with_one_text_stay_two(self):  # case 42
         dataset = Dataset.of(queries={"a": "same", "b": "same"}, qrels={"a": ["x"], "b": ["y"]})
         assert dataset.qrels.to_dict() == {"a": {"x": 1.0}, "b": {"y": 1.0}}

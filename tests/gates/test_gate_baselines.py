@@ -70,7 +70,7 @@ def test_large_corpora_are_not_read_through(tmp_path, monkeypatch):
     assert changes_since(old, dataset, Run.of({"q1": ["a"]})) == (
         "the corpus has changed since the baseline was saved",
     )
-    monkeypatch.setattr(baselines, "_LARGEST_CORPUS", 10)
+    monkeypatch.setattr("pytest_retrieval_eval.collection.dataset.LARGEST_CORPUS", 10)
     assert changes_since(old, dataset, Run.of({"q1": ["a"]})) == ()
     (tmp_path / "corpus.jsonl").unlink()
     assert changes_since(old, Dataset.read(tmp_path), Run.of({"q1": ["a"]})) == ()
