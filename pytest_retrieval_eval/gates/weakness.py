@@ -33,6 +33,9 @@ WEAK_DROP = 0.02
 WEAK_SHARE = 0.1
 CANNOT_FAIL = "weak: this gate cannot fail, since the worst value that the measure can have would pass as well"
 
+# How the note of a gate ends that holds although its mean does not: its loss was seen, and not told from chance.
+LIKE_CHANCE = "and the test cannot tell that from chance"
+
 
 def loss_range(measure: Measure, side: Side, reference: Side) -> tuple[float, float]:
     """The least and the most that the measure can be; what is not bounded, from the values themselves."""
@@ -86,5 +89,17 @@ def weakness(comparison: Comparison, detectable: float | None, bench: Bench) -> 
     smallest, wanted = in_unit(counted_in, detectable, limit)
     what = "mean drop" if comparison.summary.statistic is None and not counted_in else "change"
     return "weak", [
-        f"weak: a {what} of up to {smallest} could have gone unseen with this many queries (limit {wanted}: {whose})"
+        *_seen(comparison),
+        f"weak: a {what} of up to {smallest} could have gone unseen with this many queries (limit {wanted}: {whose})",
     ]
+
+
+def _seen(comparison: Comparison) -> list[str]:
+    """The loss that a gate holds in spite of: its mean is on the wrong side of the target, and of the other run's."""
+    gate, value, reference = comparison.gate, comparison.value, comparison.reference
+    lost = comparison.sign * (reference - value)
+    if lost <= TOLERANCE or holds(gate.operator, value, comparison.target):
+        return []
+    (size,) = in_unit(measured_in(gate.measure), lost)
+    what = "the mean" if comparison.summary.statistic is None else str(gate.measure)
+    return [f"weak: {what} {'fell' if comparison.sign > 0 else 'rose'} by {size} {LIKE_CHANCE}"]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_retrieval_eval.gates.corrections import adjusted_over
 from pytest_retrieval_eval.gates.defaults import told_defaults
+from pytest_retrieval_eval.gates.weakness import LIKE_CHANCE
 from pytest_retrieval_eval.readers.readings.counters import summary_line as reader_line
 from pytest_retrieval_eval.reports.text import summary_line
 from pytest_retrieval_eval.wording import counted, p_text, shown
@@ -29,6 +30,7 @@ COLOURS = {
     "error": "red",
 }
 WEAK = "weak: it holds, but a loss worth seeing could have gone unseen with this many queries; -v says how large"
+LOST = f"weak: it holds, but there is a loss, {LIKE_CHANCE} with this many queries; -v says how large"
 _SMALL = 0.05
 ORDER = tuple(reversed(COLOURS))  # the worst status first
 
@@ -46,8 +48,9 @@ def summarise(terminal: TerminalReporter, ledger: Ledger) -> None:
             terminal.write_line(f"{'':<12} {why}")
     if verdicts:
         terminal.write_line(", ".join(_counts(verdicts)))
-    if terminal.verbosity == 0 and any(why_weak(verdict) for _, verdict in verdicts):
-        terminal.write_line(WEAK)
+    if terminal.verbosity == 0:
+        for line in _what_weak_means([verdict for _, verdict in verdicts]):
+            terminal.write_line(line)
     if verdicts and ledger.defaults:
         terminal.write_line(f"defaults: {told_defaults(ledger.defaults)}")
     adjusted = adjusted_line([verdict for _, verdict in verdicts])
@@ -80,6 +83,13 @@ def why_weak(verdict: Verdict) -> list[str]:
     if parts:
         return [f"{shown(part.slice or part.gate, 40)}: {why}" for part in parts for why in why_weak(part)]
     return [note.removeprefix("weak: ") for note in verdict.notes if note.startswith("weak: ")]
+
+
+def _what_weak_means(verdicts: Sequence[Verdict]) -> list[str]:
+    """A line for the weak gates that lost something, and one for those that could have without a sign of it."""
+    found = [why for why in map(why_weak, verdicts) if why]
+    lost = [any(each.endswith(LIKE_CHANCE) for each in why) for why in found]
+    return [LOST] * any(lost) + [WEAK] * (not all(lost))
 
 
 def _changes(verdicts: Sequence[tuple[str, Verdict]]) -> list[str]:

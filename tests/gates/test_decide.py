@@ -109,6 +109,23 @@ def test_significant_needs_a_mean_below_and_a_small_p():
     assert six.decide("hit@1 >= baseline - 0.06", rule="significant").ok
 
 
+def test_a_loss_that_was_seen_and_may_be_chance_is_said():
+    three = bench_of([False] * 3 + [True] * 97, [True] * 98 + [False] * 2)
+    (seen, unseen) = (note for note in three.decide("hit@1 >= baseline", rule="significant").notes if "weak" in note)
+    assert seen == "weak: the mean fell by 0.010 and the test cannot tell that from chance"
+    assert unseen.startswith("weak: a mean drop of up to 0.0")
+    turned = bench_of([True] * 98 + [False] * 2, [False] * 3 + [True] * 97)
+    notes = turned.decide("hit@1 <= baseline", rule="significant").notes
+    assert "weak: the mean rose by 0.010 and the test cannot tell that from chance" in notes
+    scaled = three.decide("hit@1 >= 1.001 * baseline", rule="significant").notes
+    assert "weak: the mean fell by 0.010 and the test cannot tell that from chance" in scaled
+    # What is no loss, and what the mean allows, is neither.
+    for bench, gate in ((three, "hit@1 >= baseline - 0.02"), (turned, "hit@1 >= baseline + 0.02")):
+        verdict = bench.decide(gate, rule="significant")
+        assert verdict.ok
+        assert not any("from chance" in note for note in verdict.notes)
+
+
 def test_significant_falls_back_where_alpha_cannot_be_reached():
     five = losing(100, 5)  # smallest p 1/32 one-sided, 2/32 two-sided
     assert five.decide("hit@1 >= baseline", rule="significant").resolvable

@@ -164,6 +164,28 @@ def test_the_section_says_what_weak_means_and_with_v_why(project):
     project.run().stdout.no_fnmatch_line("weak: *")
 
 
+def test_a_weak_gate_that_lost_something_is_not_said_to_have_missed_it(project):
+    texts = {f"q{n}": f"question {n}" for n in range(8)}
+    project.dataset(qrels={query: {"a": 1} for query in texts}, texts=texts, tags={})
+    project.run_file("old.trec", {query: ["z" if query in ("q6", "q7") else "a"] for query in texts})
+    project.run_file("new.trec", {query: ["z" if query in ("q0", "q1", "q2") else "a"] for query in texts})
+    lost = (
+        "def test_lost(metric, against):\n"
+        "    assert metric('hit@1', run='new.trec', rule='significant') >= against('old.trec')\n"
+    )
+    missed = "def test_missed(metric):\n    assert metric('hit@1', run='new.trec') >= 0\n"
+    of_loss = "weak: it holds, but there is a loss, and the test cannot tell that from chance *; -v says how large"
+    of_none = "weak: it holds, but a loss worth seeing could have gone unseen *; -v says how large"
+    project.test(lost)
+    plain = project.run()
+    plain.stdout.fnmatch_lines(["WEAK * 0.625 is below 0.750, but p = *", "1 weak", of_loss])
+    plain.stdout.no_fnmatch_line(of_none)
+    told = project.run("-v")
+    told.stdout.fnmatch_lines(["WEAK *", "* the mean fell by 0.125 and the test cannot tell that from chance"])
+    project.test(lost + missed)
+    project.run().stdout.fnmatch_lines(["2 weak", of_loss, of_none])
+
+
 DISTANCES = (
     "import pytest\n@pytest.fixture(scope='session')\ndef retriever():\n"
     "    return lambda query: [('a', 0.0), ('b', 0.4), ('d', 0.5)]\n"
