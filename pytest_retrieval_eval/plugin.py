@@ -19,7 +19,7 @@ import pytest
 from pytest_retrieval_eval import fixtures, hookspecs
 from pytest_retrieval_eval.context.asking import evading_fixture, is_evasion, skipped_fixture
 from pytest_retrieval_eval.context.definitions import fixture_definition, is_ours
-from pytest_retrieval_eval.context.frames import users_frames
+from pytest_retrieval_eval.context.frames import repr_error
 from pytest_retrieval_eval.context.key import context_keys, dataset_names
 from pytest_retrieval_eval.context.state import IS_GATE, SESSION, attempt_of, begin_attempt, session_of
 from pytest_retrieval_eval.errors import GateError, GateFailure, SettingsError, raised
@@ -240,10 +240,9 @@ def pytest_runtest_makereport(
     if hidden or isinstance(error, GateError):
         report.outcome = "failed"
         report.__dict__.pop("wasxfail", None)
-    bare = not (item.config.getoption("fulltrace", False) or IS_GATE in item.stash)
-    if bare and isinstance(error, GateError) and not users_frames(call.excinfo):
-        # No line of the user's raised it: the sentence, and pytest's word on how to see the frames.
-        report.longrepr = call.excinfo.getrepr(tbfilter=users_frames, chain=False)
+    in_python = not (item.config.getoption("fulltrace", False) or IS_GATE in item.stash)
+    if in_python and isinstance(error, GateError):
+        report.longrepr = repr_error(item, call.excinfo)
     if isinstance(error, GateError | GateFailure):
         crash = getattr(report.longrepr, "reprcrash", None)
         if crash is not None:
@@ -445,7 +444,7 @@ class SessionHooks:
     def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
         """One section, a line a gate, and the next command to run."""
         ledger = self._ledger
-        if not (ledger.has_verdicts or ledger.written or ledger.complaints or ledger.notes or ledger.readings):
+        if not (ledger.has_gates or ledger.written or ledger.complaints or ledger.notes or ledger.readings):
             return
         from pytest_retrieval_eval.reports.terminal import summarise
 

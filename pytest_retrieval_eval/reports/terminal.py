@@ -46,8 +46,12 @@ def summarise(terminal: TerminalReporter, ledger: Ledger) -> None:
         terminal.write_line(f"{status} {summary_line(verdict)}   {nodeid}")
         for why in why_weak(verdict) if terminal.verbosity > 0 else ():
             terminal.write_line(f"{'':<12} {why}")
-    if verdicts:
-        terminal.write_line(", ".join(_counts(verdicts)))
+    unmeasured = ledger.unmeasured
+    for nodeid, error in unmeasured:
+        terminal.write_line(f"{markup('ERROR'.ljust(12), red=True)} {shown(error, 160)}   {nodeid}")
+    statuses = [verdict.status for _, verdict in verdicts] + ["error"] * len(unmeasured)
+    if statuses:
+        terminal.write_line(", ".join(_counts(statuses)))
     if terminal.verbosity == 0:
         for line in _what_weak_means([verdict for _, verdict in verdicts]):
             terminal.write_line(line)
@@ -103,8 +107,7 @@ def _changes(verdicts: Sequence[tuple[str, Verdict]]) -> list[str]:
     return list(dict.fromkeys(said))
 
 
-def _counts(verdicts: list[tuple[str, Verdict]]) -> list[str]:
-    statuses = [verdict.status for _, verdict in verdicts]
+def _counts(statuses: Sequence[str]) -> list[str]:
     counts = [(statuses.count(status), status) for status in ORDER if status in statuses]
     # The other words are participles, and have no plural.
     return [counted(n, status) if status == "error" else f"{n:,} {status}" for n, status in counts]

@@ -64,9 +64,21 @@ class Ledger:
         self.outcomes[nodeid] = outcome, spent + seconds
 
     @property
-    def has_verdicts(self) -> bool:
-        """Whether any test compared anything."""
-        return any(payload["verdicts"] for payload in self.attempts.values())
+    def has_gates(self) -> bool:
+        """Whether any test compared anything, or could not."""
+        return any(payload["verdicts"] or payload["errors"] for payload in self.attempts.values())
+
+    @property
+    def unmeasured(self) -> list[tuple[str, str]]:
+        """(node id, sentence) of every error that no verdict says; what only repeats another is left out."""
+        found: list[tuple[str, str]] = []
+        for nodeid, payload in self.attempts.items():
+            told = [verdict["reason"] for verdict in payload["verdicts"]]  # type: ignore[attr-defined]
+            for error in payload["errors"]:  # type: ignore[attr-defined]
+                if not any(said in error for said in told):
+                    told.append(error)
+                    found.append((nodeid, error))
+        return found
 
     @property
     def reanchored(self) -> dict[str, list[str]]:

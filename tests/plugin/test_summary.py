@@ -241,6 +241,59 @@ def test_next_leaves_out_what_failed_as_expected(project, dist):
     project.run(*dist).stdout.re_match_lines([r"next: pytest -vv \S*test_it.py::test_bad$"])
 
 
+def test_a_gate_that_could_not_be_made_shows_the_users_lines_and_is_in_the_section(project, dist):
+    project.test(
+        "def low(metric):\n    return metric('recall@2', rule='signficant')\n"
+        "def test_name(metric):\n    assert metric('recal@5') >= 0.5\n"
+        "def test_word(metric):\n    assert metric('recall@2', whre={'type': 'faq'}) >= 0.5\n"
+        "def test_rule(metric):\n    assert low(metric) >= 0.5\n"
+        "def test_text(gate):\n    gate('recal@5 >= 0.5')\n"
+        "def test_family(gate_family):\n    gate_family(correction='hlm')\n"
+        "def test_value(recall_at):\n    assert recall_at(2)\n"
+        "def test_caught(metric):\n"
+        "    try:\n        metric('recal@5')\n    except Exception:\n        pass\n"
+        "    assert metric('recall@2') >= 0.5\n"
+    )
+    result = project.run(*dist)
+    result.assert_outcomes(failed=7)
+    failures, _, section = result.stdout.str().partition("FAILURES")[2].partition("retrieval gates")
+    assert ".py:" in failures
+    for line in failures.splitlines():
+        assert ".py:" not in line or line.startswith("test_it.py:")
+    for line in ("return metric('recall@2', rule='signficant')", "assert low(metric)", "gate('recal@5 >= 0.5')"):
+        assert line in failures
+    lines = section.partition("short test summary")[0].splitlines()
+    assert sorted(" ".join(line.split()) for line in lines if line.startswith("ERROR")) == [
+        "ERROR 'hlm' is no correction of p-values; did you mean holm? test_it.py::test_family",
+        "ERROR 'signficant' is not a rule; the rules are mean, noninferior, significant or each test_it.py::test_rule",
+        "ERROR a gate has no keyword 'whre'; did you mean where? test_it.py::test_word",
+        "ERROR recall@2 has no truth value: compare it directly, assert_metric('recall@2') >= baseline; for a plain "
+        "number without a gate use evaluate(…) test_it.py::test_value",
+        *(
+            f"ERROR unknown measure recal@5: did you mean recall@5? test_it.py::{name}"
+            for name in ("test_caught", "test_name", "test_text")
+        ),
+    ]
+    assert "7 errors, 1 passed" in lines
+    assert "names.py:" in project.run("--full-trace", "-k", "test_name").stdout.str()
+    short = project.run("--tb=line", "-k", "test_name", *dist).stdout.str()
+    assert "test_it.py:4: " in short
+    assert "names.py" not in short
+
+
+def test_a_users_fixture_that_cannot_make_a_gate_shows_its_own_lines(project):
+    project.test(
+        "import pytest\n@pytest.fixture\ndef floor(recall_at):\n    return recall_at(2, rle='mean')\n"
+        "def test_it(floor):\n    pass\n"
+    )
+    result = project.run()
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(
+        ["> *return recall_at(2, rle='mean')", "test_it.py:4: SettingsError", "ERROR * 'rle'; *::test_it", "1 error"]
+    )
+    result.stdout.no_fnmatch_line("*fixtures.py*")
+
+
 def test_an_error_that_no_line_of_the_user_raised_is_a_sentence_without_a_traceback(project):
     project.ini(datasets=("small = eval/elsewhere",))
     project.test(
