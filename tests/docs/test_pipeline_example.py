@@ -57,7 +57,7 @@ def test_the_pipeline_holds(example):
             "reranker",
             "the-reranker-helps",
             [
-                "lift(ndcg@10, from=filtered) >= 0.05: FAILED. -0.* is below 0.050*",
+                "lift(ndcg@10, from=filtered) >= 0.05: FAILED. −0.* is below 0.050*",
                 "*by stage, of the * relevant documents that are not in the top 10: * never found (bm25 or lsa), *",
                 '    want   it-vpn-setup "Setting up FjordLink remote access" (grade 3)   rank 19',
                 "           ranked down by reranked: rank 2 → 19",
