@@ -149,8 +149,10 @@ def _kept(store):
 
 
 def test_an_interrupt_keeps_what_came(place):
-    def answer(request):
-        return says(GRADED) if request.number < 30 else HANG
+    pairs = {}
+
+    def answer(request):  # a pair that is asked for again, as on a slow machine, is still the same pair
+        return says(GRADED) if pairs.setdefault(request.text, len(pairs)) < 30 else HANG
 
     with FakeServer(answer) as server:
         settings(place, server, concurrency=2)
