@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pytest_retrieval_eval.errors import DataError, did_you_mean
-from pytest_retrieval_eval.wording import counted, shown
+from pytest_retrieval_eval.wording import counted, listed, shown
 
 if TYPE_CHECKING:
     from pytest_retrieval_eval.collection.dataset import Dataset
     from pytest_retrieval_eval.collection.qrels import Qrels
-    from pytest_retrieval_eval.collection.runs.run import Run
+    from pytest_retrieval_eval.collection.runs.run import Ranking, Run
 
 
 # With fewer counted queries a list without any judged document may be chance; with five it is another id
 # scheme.
 FEW = 5
+_LOOKED_AT = 20  # queries, where one example is enough
 # With more ids the closest one would take seconds to find.
 _MOST_COMPARED = 20_000
 
@@ -75,6 +76,38 @@ def id_hint(labels: Iterable[str], run: Iterable[str]) -> str:
                 )
     first = f"The labels have ids such as {_id(gold[0])}" if gold else "The labels have no ids"
     return f"{first}, the run such as {_id(found[0])}." if found else f"{first}, the run has none."
+
+
+def other_kind(
+    qrels: Qrels,
+    run: Run,
+    query_ids: Sequence[str],
+    parts: Callable[[Mapping[str, Ranking], list[str]], str | None] | None = None,
+) -> str:
+    """Why no list of a run has a judged document, by what the first of these queries were answered and have labels of.
+
+    ``parts`` may see in rankings and labels that the run ranks parts of documents.
+    """
+    looked_at = query_ids[:_LOOKED_AT]
+    found = run.rankings(looked_at, depth=100)
+    gold = [doc for query in looked_at for doc in qrels.of_query(query)]
+    returned = [doc for ranking in found.values() for doc in ranking.docs]
+    hint = None if parts is None else parts(found, gold)
+    return f"the document ids of the run and of the labels are not of one kind. {hint or id_hint(gold, returned)}"
+
+
+def other_documents(labelled: Sequence[str], returned: Sequence[str]) -> str:
+    """Why no hit of a run covers a character of gold: the documents of both are others, or the offsets.
+
+    >>> other_documents(["guide"], ["Guide"]).partition(". ")[2]
+    "They match without regard to case: 'guide' in the labels, 'Guide' in the run."
+    """
+    common = set(labelled).intersection(returned)
+    hint = (
+        f"They have {listed(sorted(common), 1)} in common, so that the ids match, and the offsets are perhaps of "
+        "another text."
+    )
+    return f"its hits and the labels are not of the same documents. {hint if common else id_hint(labelled, returned)}"
 
 
 def part_hint(chunk: str, doc: str, how: str) -> str:

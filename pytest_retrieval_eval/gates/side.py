@@ -8,13 +8,14 @@ under test and for what it is held against.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_retrieval_eval.collection.hints import FEW, id_hint, part_hint
+from pytest_retrieval_eval.collection.hints import FEW, id_hint, other_documents, other_kind, part_hint
 from pytest_retrieval_eval.collection.queries import json_text, json_word
 from pytest_retrieval_eval.collection.runs.stages import Stages
 from pytest_retrieval_eval.collection.spans.former import refuse_former_texts
@@ -357,18 +358,14 @@ def _refuse_empty(side: Side) -> None:
         asked, returned = side.evaluation.evidence.strangers()
         raise GateError(
             f"{label} holds no character of any {side.evaluation.evidence.noun}, while "
-            f"{counted(relevant, 'query has', 'queries have')} some: its hits and the labels are not of the same "
-            f"documents. {_shared(asked, returned) or id_hint(asked, returned)}"
+            f"{counted(relevant, 'query has', 'queries have')} some: {other_documents(asked, returned)}"
         )
     if side.by_judgment and not len(ranks.query) and relevant >= FEW:
         ids = [qrels.query_ids[int(i)] for i in np.flatnonzero((ranks.facts.judged > 0) & (ranks.returned > 0))]
-        found = side.run.rankings(ids[:20], depth=100)
-        returned = [doc for query in found for doc in found[query].docs]
-        gold = [doc for query in ids[:20] for doc in qrels.of_query(query)]
+        why = other_kind(qrels, side.run, ids, partial(_part_hint, side))
         raise GateError(
             f"{label} has no judged document in any list, while "
-            f"{counted(relevant, 'query has', 'queries have')} relevant ones: the document ids of the run "
-            f"and of the labels are not of one kind. {_part_hint(side, found, gold) or id_hint(gold, returned)}"
+            f"{counted(relevant, 'query has', 'queries have')} relevant ones: {why}"
         )
 
 
@@ -383,16 +380,6 @@ def refuse_unasked(side: Side) -> None:
     raise GateError(
         f"{side.label} has no list for the {total} of {of}: nothing can be compared. Ask the retriever all queries and "
         "save the run anew, or select those that it has with where="
-    )
-
-
-def _shared(asked: Sequence[str], returned: Sequence[str]) -> str:
-    common = set(asked).intersection(returned)
-    if not common:
-        return ""
-    return (
-        f"They have {listed(sorted(common), 1)} in common, so that the ids match, and the offsets are perhaps of "
-        "another text."
     )
 
 

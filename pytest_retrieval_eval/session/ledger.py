@@ -20,7 +20,7 @@ class Ledger:
 
     def __init__(self, defaults: Mapping[str, object] | None = None) -> None:
         self.defaults = dict(defaults or {})  # of the ini file, for the reports
-        self.attempts: dict[str, dict[str, object]] = {}
+        self.attempts: dict[str, dict[str, Any]] = {}
         self.broken: str | None = None
         self.deselected = False
         # The names that datasets of all collected tests can have; None where nobody can tell.
@@ -44,7 +44,7 @@ class Ledger:
             self.readings = counters if self.readings is None else self.readings + counters
         self.notes += [note for note in told["notes"] if note not in self.notes]
 
-    def receive(self, nodeid: str, payload: dict[str, object] | None) -> None:
+    def receive(self, nodeid: str, payload: dict[str, Any] | None) -> None:
         """Take in one test's payload; a later attempt replaces an earlier one, also with nothing to tell (None)."""
         self.attempts.pop(nodeid, None)
         if payload is not None:
@@ -73,8 +73,8 @@ class Ledger:
         """(node id, sentence) of every error that no verdict says; what only repeats another is left out."""
         found: list[tuple[str, str]] = []
         for nodeid, payload in self.attempts.items():
-            told = [verdict["reason"] for verdict in payload["verdicts"]]  # type: ignore[attr-defined]
-            for error in payload["errors"]:  # type: ignore[attr-defined]
+            told = [verdict["reason"] for verdict in payload["verdicts"]]
+            for error in payload["errors"]:
                 if not any(said in error for said in told):
                     told.append(error)
                     found.append((nodeid, error))
@@ -85,7 +85,7 @@ class Ledger:
         """What became of the gold spans of each source, in lines; filled with ``--retrieval-reanchor``."""
         found: dict[str, list[str]] = {}
         for payload in self.attempts.values():
-            found.update(payload["reanchored"])  # type: ignore[call-overload]
+            found.update(payload["reanchored"])
         return found
 
     @property
@@ -96,7 +96,7 @@ class Ledger:
         return [
             (nodeid, Verdict.from_dict(found))
             for nodeid, payload in self.attempts.items()
-            for found in payload["verdicts"]  # type: ignore[attr-defined]
+            for found in payload["verdicts"]
         ]
 
     def finish(self, settings: Settings, *, stopped: bool) -> None:
@@ -105,7 +105,7 @@ class Ledger:
         Nothing is written after an internal error, a lost worker, or two different runs for one file.
         """
         self._check_command_runs(settings, stopped=stopped)
-        warnings = [said for payload in self.attempts.values() for said in payload["warnings"]]  # type: ignore[attr-defined]
+        warnings = [said for payload in self.attempts.values() for said in payload["warnings"]]
         self.notes += dict.fromkeys(warnings)
         if settings.to_judge is not None:
             self._write_pairs(settings.to_judge, settings, stopped=stopped)
@@ -141,7 +141,7 @@ class Ledger:
         if self.broken:
             self.complaints.append(f"no pairs to judge were written, since {self.broken}: {target}")
             return
-        staged = [Path(path) for payload in self.attempts.values() for path in payload["to_judge"]]  # type: ignore[attr-defined]
+        staged = [Path(path) for payload in self.attempts.values() for path in payload["to_judge"]]
         if not staged:
             sentence = f"--retrieval-to-judge={target}: no gate of this session was decided, and nothing was written"
             (self.notes if self.deselected or stopped else self.complaints).append(sentence)
@@ -165,13 +165,13 @@ class Ledger:
     def _staged_files(self) -> dict[str, list[StagedFile]]:
         staged: dict[str, list[StagedFile]] = {}
         for payload in self.attempts.values():
-            for found in payload["staged"]:  # type: ignore[attr-defined]
+            for found in payload["staged"]:
                 file = StagedFile(**found)
                 staged.setdefault(file.target, []).append(file)
         return staged
 
     def _check_command_runs(self, settings: Settings, *, stopped: bool) -> None:
-        used = {path for payload in self.attempts.values() for path in payload["command_runs"]}  # type: ignore[attr-defined]
+        used = {path for payload in self.attempts.values() for path in payload["command_runs"]}
         for dataset, path in settings.command_runs.items():
             if str(path) in used:
                 continue

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pytest_retrieval_eval.collection.hints import FEW, id_hint
+from pytest_retrieval_eval.collection.hints import FEW, other_documents, other_kind
 from pytest_retrieval_eval.collection.spans.former import refuse_former_texts
 from pytest_retrieval_eval.collection.spans.stale import current_spans
 from pytest_retrieval_eval.errors import GateError, SettingsError, did_you_mean
@@ -265,17 +265,16 @@ def _scores(
 
 
 def _refuse_other_ids(found: Evaluation, run: Run, dataset: Dataset) -> None:
-    """Refuse a run of whose documents nobody has judged any: its ids are of another kind, and 0 would say nothing."""
-    ranks, qrels = found.ranks, found.qrels
-    if found.kind != RANKS or len(ranks.query) or not ranks.returned.any() or ranks.queries < FEW:
+    """Refuse a run whose documents are none that the labels speak of, as gates do: 0 would say that it was measured."""
+    ranks, qrels, strangers = found.ranks, found.qrels, found.evidence.strangers
+    if not ranks.returned.any() or ranks.queries < FEW:
         return
-    ids = [query_id for query_id, returned in zip(qrels.query_ids, ranks.returned.tolist(), strict=True) if returned]
-    gold = [doc for query_id in ids for doc in qrels.of_query(query_id)]
-    returned = [doc for ranking in run.rankings(ids[:20], depth=100).values() for doc in ranking.docs]
-    raise GateError(
-        f"{run.name or run.source or 'the run'} has no judged document of {dataset.name} in any list: the document ids "
-        f"of the run and of the labels are not of one kind. {id_hint(gold, returned)}"
-    )
+    name = run.name or run.source or "the run"
+    if strangers is not None:
+        raise GateError(f"{name} holds no character of any {found.evidence.noun}: {other_documents(*strangers())}")
+    if found.kind == RANKS and not len(ranks.query):
+        ids = [query for query, returned in zip(qrels.query_ids, ranks.returned.tolist(), strict=True) if returned]
+        raise GateError(f"{name} has no judged document of {dataset.name} in any list: {other_kind(qrels, run, ids)}")
 
 
 def _same_queries(measure: Measure, scores: Mapping[str, Scores]) -> None:

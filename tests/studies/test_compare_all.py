@@ -208,3 +208,15 @@ def test_a_run_of_other_ids_is_refused_and_the_change_that_joins_them_is_named()
         queries=dict.fromkeys(queries, "text"), qrels={query: {"doc": 1, "other": 0} for query in queries}
     )
     assert compare_all(data, {"good": good, "poor": poor}, ["recall@1"]).cells[1].value == 0
+
+
+def test_a_run_of_chunks_of_other_documents_is_refused():
+    queries = [f"q{n}" for n in range(6)]
+    spans = {query: [Span(query, "guide", 0, 5)] for query in queries}
+    data = Dataset.of(queries=dict.fromkeys(queries, "text"), spans=spans)
+    good, bad = (
+        Run.of({query: [{"id": "c", "doc_id": doc, "start": 0, "end": 9}] for query in queries}, name=doc)
+        for doc in ("guide", "Guide")
+    )
+    with pytest.raises(GateError, match=r"Guide holds no character of any gold span: .*without regard to case"):
+        compare_all(data, {"good": good, "bad": bad}, ["span_recall@1"])
